@@ -1,0 +1,87 @@
+"""The taxonomy of what can go wrong, named by what to do next.
+
+Owns the five kinds of error and the process exit codes. Promises that a caller
+who knows only the class knows whether to try again. Errors of other libraries
+are translated once, where they arise, with `raise ... from`; everything that is
+not a BridgeError is a bug and ends the nursery it happens in.
+"""
+
+from __future__ import annotations
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_NOT_ALLOWED = 3
+EXIT_CONFLICT = 4
+EXIT_UNREACHABLE = 75  # EX_TEMPFAIL: bridge or server not reachable; try again
+EXIT_CONFIG = 78  # EX_CONFIG: permanent; a supervisor must not restart
+
+
+class BridgeError(Exception):
+    """Something a person or agent can be told in one or two plain sentences.
+
+    `code` is stable and short (`name_held`); `message` says what happened and
+    what it means; `hint` says what to do next and may be empty.
+    """
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+    def sentence(self) -> str:
+        """What happened, then what to do, as one printable line."""
+        return f"{self.message} {self.hint}".strip()
+
+
+class Unavailable(BridgeError):
+    """Try again later: no network, 5xx, 429, a stopped bridge.
+
+    `retry_after_s` is the other side's own floor in seconds, or None.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        hint: str = "",
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(code, message, hint)
+        self.retry_after_s = retry_after_s
+
+
+class Refused(BridgeError):
+    """Do not try again: a person or a new lease is needed (401, 403, 404, 409)."""
+
+    def __init__(
+        self, code: str, message: str, hint: str = "", status: int | None = None
+    ) -> None:
+        super().__init__(code, message, hint)
+        self.status = status
+
+
+class Unknown(BridgeError):
+    """It may have happened: never retried by itself (a reply lost after a write)."""
+
+
+class Invalid(BridgeError):
+    """The other side sent nonsense: close that one peer and go on."""
+
+
+class StorageBroken(BridgeError):
+    """The journal cannot be trusted or written: stop and keep the evidence.
+
+    `exit_code` tells a supervisor: 75 may be restarted, 78 may not.
+    """
+
+    def __init__(
+        self, code: str, message: str, hint: str = "", exit_code: int = EXIT_UNREACHABLE
+    ) -> None:
+        super().__init__(code, message, hint)
+        self.exit_code = exit_code
+
+
+class StorageFull(BridgeError):
+    """No room: the save did not happen, the old state stands, reads still work."""
