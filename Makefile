@@ -1,0 +1,51 @@
+# Two commands: `make run` and `make test`. Both do all their set-up.
+.PHONY: run test demo lint types clients real-clients crash bench coverage clean help
+
+run: ## set up, start the bridge with its embedded server, say what to do next
+	@packaging/scripts/setup.sh run
+	@.venv/bin/agentworks up
+
+test: ## set up, run the tests (real vendor programs only where installed)
+	@packaging/scripts/setup.sh dev
+	.venv/bin/python -m pytest -q -n 2 --dist loadfile -m "not real_client and not crash" tests
+	CRASH_EVERY=$(or $(CRASH_EVERY),5) .venv/bin/python -m pytest -q -m crash tests
+
+demo: ## one message all the way round, in a scratch folder, a line per step
+	@packaging/scripts/setup.sh run
+	@.venv/bin/agentworks demo
+
+lint: ## style and format
+	@packaging/scripts/setup.sh dev
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+
+types: ## strict types
+	@packaging/scripts/setup.sh dev
+	.venv/bin/mypy
+
+clients: ## install the pinned vendor programs that the real-client tests drive
+	packaging/scripts/install-clients.sh
+
+real-clients: clients ## drive the real Claude Code and Codex, offline
+	@packaging/scripts/setup.sh dev
+	AGENTWORKS_REQUIRE_CLIENTS=1 .venv/bin/python -m pytest -q -m real_client tests
+
+crash: ## kill the daemon at every write to its journal
+	@packaging/scripts/setup.sh dev
+	CRASH_EVERY=1 .venv/bin/python -m pytest -q -m crash tests
+
+bench: ## the table of ratios
+	@packaging/scripts/setup.sh dev
+	.venv/bin/python -m tests.benchmarks
+
+coverage: ## branch coverage of core and store by their own tests
+	@packaging/scripts/setup.sh dev
+	.venv/bin/coverage run -m pytest -q tests/core tests/store
+	.venv/bin/coverage combine -q
+	.venv/bin/coverage report --include='bridge/core/*,bridge/store/*'
+
+clean: ## remove what set-up made (never your state)
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
