@@ -16,13 +16,18 @@ EXIT_CONFLICT = 4
 EXIT_UNREACHABLE = 75  # EX_TEMPFAIL: bridge or server not reachable; try again
 EXIT_CONFIG = 78  # EX_CONFIG: permanent; a supervisor must not restart
 
+_EXIT_BY_STATUS = {401: EXIT_NOT_ALLOWED, 403: EXIT_NOT_ALLOWED, 409: EXIT_CONFLICT}
+
 
 class BridgeError(Exception):
     """Something a person or agent can be told in one or two plain sentences.
 
     `code` is stable and short (`name_held`); `message` says what happened and
-    what it means; `hint` says what to do next and may be empty.
+    what it means; `hint` says what to do next and may be empty. `exit_code` is
+    what a command ends with when this is its last word.
     """
+
+    exit_code: int = EXIT_FAILED
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -41,6 +46,8 @@ class Unavailable(BridgeError):
     `retry_after_s` is the other side's own floor in seconds, or None.
     """
 
+    exit_code = EXIT_UNREACHABLE
+
     def __init__(
         self,
         code: str,
@@ -53,13 +60,23 @@ class Unavailable(BridgeError):
 
 
 class Refused(BridgeError):
-    """Do not try again: a person or a new lease is needed (401, 403, 404, 409)."""
+    """Do not try again: a person or a new lease is needed (401, 403, 404, 409).
+
+    `exit_code` follows from `status` unless it is given.
+    """
 
     def __init__(
-        self, code: str, message: str, hint: str = "", status: int | None = None
+        self,
+        code: str,
+        message: str,
+        hint: str = "",
+        status: int | None = None,
+        exit_code: int | None = None,
     ) -> None:
         super().__init__(code, message, hint)
         self.status = status
+        by_status = _EXIT_BY_STATUS.get(status or 0, EXIT_FAILED)
+        self.exit_code = by_status if exit_code is None else exit_code
 
 
 class Unknown(BridgeError):
@@ -85,3 +102,5 @@ class StorageBroken(BridgeError):
 
 class StorageFull(BridgeError):
     """No room: the save did not happen, the old state stands, reads still work."""
+
+    exit_code = EXIT_UNREACHABLE
