@@ -1,0 +1,124 @@
+"""What every test with a real client stands on.
+
+Owns the one decision on missing programs: with CI=true or
+AGENTWORKS_REQUIRE_CLIENTS=1 the test fails, otherwise it is skipped with the
+reason. A scratch computer stays on disk when its test failed, and the report
+says where and shows the tails of its logs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.real_clients.rig.claude import ClaudeRig
+from tests.real_clients.rig.codex import CodexRig
+from tests.real_clients.rig.computer import Computer, computer_in
+from tests.real_clients.rig.programs import (
+    claude_program,
+    clients_folder,
+    codex_program,
+)
+
+_TAIL = 1500
+_REPORT = pytest.StashKey[pytest.TestReport]()
+_FOLDER = pytest.StashKey[Path]()
+
+
+def _must_have_clients() -> bool:
+    required = os.environ.get("AGENTWORKS_REQUIRE_CLIENTS") == "1"
+    return required or os.environ.get("CI") == "true"
+
+
+def _require(program: Path) -> Path:
+    """The program, or the end of this test."""
+    missing = [name for name in ("tmux", "setsid") if shutil.which(name) is None]
+    if not program.exists():
+        missing.append(f"{program.name} below {clients_folder()}")
+    if not missing:
+        return program
+    reason = f"not installed: {', '.join(missing)}; run: make clients"
+    if _must_have_clients():
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def scratch_folder(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A folder with a short name; removed unless the test failed."""
+    # Sockets below it must keep within 103 bytes, which tmp_path does not.
+    folder = Path(tempfile.mkdtemp(prefix="aw-"))
+    request.node.stash[_FOLDER] = folder
+    yield folder
+    report = request.node.stash.get(_REPORT, None)
+    if report is None or not report.failed:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+async def computer(scratch_folder: Path) -> AsyncIterator[Computer]:
+    """A scratch computer; everything on it is ended afterwards."""
+    async with computer_in(scratch_folder) as computer:
+        yield computer
+
+
+@pytest.fixture
+def claude_binary() -> Path:
+    """Claude Code's program, or the decision on its absence."""
+    return _require(claude_program())
+
+
+@pytest.fixture
+def codex_binary() -> Path:
+    """Codex's program, or the decision on its absence."""
+    return _require(codex_program())
+
+
+@pytest.fixture
+async def claude(claude_binary: Path, computer: Computer) -> AsyncIterator[ClaudeRig]:
+    """Claude Code on the computer."""
+    rig = ClaudeRig(computer, claude_binary)
+    try:
+        yield rig
+    finally:
+        await computer.stop()
+        rig.model.close()
+
+
+@pytest.fixture
+async def codex(codex_binary: Path, computer: Computer) -> AsyncIterator[CodexRig]:
+    """Codex on the computer."""
+    rig = CodexRig(computer, codex_binary)
+    try:
+        yield rig
+    finally:
+        await computer.stop()
+        rig.model.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Iterator[None]:
+    """Put the tails of the artefacts into a failed test's report."""
+    report: pytest.TestReport = yield  # type: ignore[assignment]
+    if report.when == "call":
+        item.stash[_REPORT] = report
+        folder = item.stash.get(_FOLDER, None)
+        if report.failed and folder is not None:
+            report.sections.append((f"kept in {folder}", _tails(folder)))
+    return report  # type: ignore[return-value]
+
+
+def _tails(folder: Path) -> str:
+    shown = []
+    for path in sorted((folder / "artefacts").iterdir()):
+        text = path.read_text(errors="replace")
+        if text.strip():
+            shown.append(f"--- {path.name}\n{text[-_TAIL:]}")
+    return "\n".join(shown)

@@ -1,0 +1,32 @@
+"""Where the vendors' programs are installed, and the versions we pin.
+
+Owns the paths below $AGENTWORKS_CLIENTS (default: `.clients` in the checkout),
+as packaging/scripts/install-clients.sh lays them out.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CLAUDE_VERSION = "2.1.332"
+CODEX_VERSION = "0.171.0"
+
+_CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def clients_folder() -> Path:
+    """The folder that holds `node_modules`."""
+    return Path(os.environ.get("AGENTWORKS_CLIENTS") or _CHECKOUT / ".clients")
+
+
+def claude_program() -> Path:
+    """Claude Code's native binary; the npm shim is not used."""
+    package = clients_folder() / "node_modules" / "@anthropic-ai"
+    return package / "claude-code-linux-x64" / "claude"
+
+
+def codex_program() -> Path:
+    """Codex's native binary; the npm shim is not used."""
+    package = clients_folder() / "node_modules" / "@openai" / "codex-linux-x64"
+    return package / "vendor" / "x86_64-unknown-linux-musl" / "bin" / "codex"
