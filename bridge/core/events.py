@@ -116,7 +116,13 @@ class SubmissionRefused(Event, frozen=True):
 
 
 class LeaseRefused(Event, frozen=True):
-    """The server no longer takes this attachment's lease (410, 401)."""
+    """The server no longer takes a lease (410, 401), or it was replaced or revoked.
+
+    `attachment_id` says which lease, so that a late answer to an old one ends
+    nothing; empty means the one that the submission now has.
+    """
+
+    attachment_id: AttachmentId = AttachmentId("")
 
 
 class RateLimited(Event, frozen=True):

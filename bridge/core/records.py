@@ -165,9 +165,10 @@ class Submission(Struct, frozen=True):
     """One outgoing message; the server sees the same submission id every time.
 
     Exactly one of `target` (an address such as `agent:bob`) and `inbox_id` is
-    set. `lane` is the inbox id, or the folded target before one exists: within
-    one lane submissions go out in `number` order. `not_before` is on the wall
-    clock and only kept for restart.
+    set until it is accepted; then `inbox_id` is what the server gave. `body` is
+    kept until a definite answer. `lane` is the inbox id, or the folded target
+    before one exists: within one lane submissions go out in `number` order.
+    `not_before` is on the wall clock and only kept for restart.
     """
 
     submission_id: SubmissionId
