@@ -1,0 +1,152 @@
+"""The command that a person types in a chat: attach, detach or agents.
+
+Owns its grammar and when it counts. Promises that a prompt is a command only as
+a whole, so that no text around it, before it or after it is ever acted on or
+swallowed, and that every text whatever has an answer: a command, or None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+
+from msgspec import Struct
+
+from bridge.core.caller import HookEvent, HookInput
+from bridge.core.ids import is_name
+from bridge.core.visible import one_line
+
+# A word longer than this is not echoed whole in an answer.
+_WORD_SHOWN = 64
+# Text is longer than any command long before this; such prompts are not parsed.
+_LONGEST_COMMAND = 400
+
+_SLASH = ("/agentworks",)
+# The words that begin a command, by provider; the first is shown in the usage.
+_PREFIXES = {
+    "claude": ("/agentworks", "/agentworks:agentworks"),
+    "codex": ("$agentworks", "/agentworks"),
+}
+# Codex has no slash command of ours, so there the plain word counts too, but
+# only where prose can hardly be meant: see _is_prose.
+_PLAIN = {"codex": "agentworks"}
+
+
+class AttachCommand(Struct, frozen=True):
+    """Attach this chat, under this name or under its default one."""
+
+    name: str | None
+
+
+class DetachCommand(Struct, frozen=True):
+    """Detach this chat."""
+
+
+class AgentsCommand(Struct, frozen=True):
+    """Show who is attached."""
+
+
+class UsageCommand(Struct, frozen=True):
+    """It was meant for us and is not right; `text` is the answer."""
+
+    text: str
+
+
+Command = AttachCommand | DetachCommand | AgentsCommand | UsageCommand
+
+
+def parse(provider: str, prompt: str) -> Command | None:
+    """What the whole trimmed prompt asks for; None when it is not a command."""
+    words = _words(provider, prompt)
+    if words is None:
+        return None
+    verb, arguments = (words[0], words[1:]) if words else ("", [])
+    if verb == "attach":
+        return _attach(provider, arguments)
+    if verb == "detach" and not arguments:
+        return DetachCommand()
+    if verb in ("agents", "agent") and not arguments:
+        return AgentsCommand()
+    return UsageCommand(_unknown(provider, verb, arguments))
+
+
+def typed_command(
+    hook: HookInput,
+    *,
+    host_marks_typed: bool,
+    is_nested: bool,
+    offered: Container[str] = (),
+) -> Command | None:
+    """The command in this hook, if it counts as typed by the person in this chat.
+
+    `host_marks_typed`: this host has an event that fires for typed text only, so
+    no other event counts. `is_nested`: the provider itself runs below another
+    provider, whose agent may have written the prompt. `offered` holds the texts
+    of outstanding offers, which a route may have handed over as a prompt.
+    """
+    if hook.event not in (HookEvent.PROMPT, HookEvent.COMMAND):
+        return None
+    if hook.is_subagent or is_nested or hook.prompt in offered:
+        return None
+    if host_marks_typed and not hook.person_typed:
+        return None
+    return parse(hook.provider, hook.prompt)
+
+
+def usage(provider: str) -> str:
+    """The three lines that say what can be typed in a chat of this provider."""
+    prefix = _PREFIXES.get(provider, _SLASH)[0]
+    return (
+        f"{prefix} attach [NAME]  attach this chat, so that other agents can reach it\n"
+        f"{prefix} detach         end that\n"
+        f"{prefix} agents         show who is attached"
+    )
+
+
+def _words(provider: str, prompt: str) -> list[str] | None:
+    """The words after the prefix; None when the prompt is something else."""
+    trimmed = prompt.strip()
+    if len(trimmed) > _LONGEST_COMMAND or "\n" in trimmed or "\r" in trimmed:
+        return None
+    first, *rest = re.split(r"[ \t]+", trimmed)
+    if first in _PREFIXES.get(provider, _SLASH):
+        return rest
+    if first == _PLAIN.get(provider) and not _is_prose(rest):
+        return rest
+    return None
+
+
+def _is_prose(words: list[str]) -> bool:
+    """True when a sentence may have begun with our name ("agentworks is down")."""
+    known = bool(words) and words[0] in ("attach", "detach", "agents", "agent")
+    return len(words) > 2 or (len(words) == 2 and not known)
+
+
+def _attach(provider: str, arguments: list[str]) -> Command:
+    if not arguments:
+        return AttachCommand(None)
+    if len(arguments) == 1 and is_name(arguments[0]):
+        return AttachCommand(arguments[0])
+    return UsageCommand(_bad_name(provider, arguments))
+
+
+def _bad_name(provider: str, arguments: list[str]) -> str:
+    if len(arguments) > 1:
+        problem = "attach takes one NAME or none, and no options."
+    else:
+        problem = (
+            f"“{one_line(arguments[0], _WORD_SHOWN)}” cannot be a name: a name is 1 to "
+            "64 ASCII letters, digits, dots, underscores and hyphens, and begins with "
+            "a letter or digit."
+        )
+    return f"Nothing was attached: {problem}\n{usage(provider)}"
+
+
+def _unknown(provider: str, verb: str, arguments: list[str]) -> str:
+    if not verb:
+        return usage(provider)
+    shown = one_line(verb, _WORD_SHOWN)
+    problem = f"There is no command “{shown}” here."
+    if verb in ("detach", "agents", "agent") and arguments:
+        problem = f"{shown} takes no more words in a chat."
+    return f"Nothing was done: {problem}\n{usage(provider)}"
