@@ -213,7 +213,10 @@ class EndLease(Effect, frozen=True):
 
 
 class OrphanSubmissions(Effect, frozen=True):
-    """Tell every open submission of this attachment Detached or LeaseRefused."""
+    """Tell this attachment's open submissions SubmissionDetached or LeaseRefused.
+
+    SubmissionDetached when the attachment is detaching or detached.
+    """
 
     attachment: Attachment
 
