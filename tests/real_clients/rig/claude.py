@@ -81,7 +81,8 @@ class ClaudeRig:
         """A `-p --input-format stream-json` child, alive until closed."""
         pipe_out, pipe_in = os.pipe()
         record = self.computer.record(name)
-        command = [str(self.program), *_MODE, "-p", "--verbose"]
+        log = str(record.with_suffix(".debug"))
+        command = [str(self.program), *_MODE, "-p", "--verbose", "--debug-file", log]
         for direction in ("--input-format", "--output-format"):
             command += [direction, "stream-json"]
         environment = {**self.computer.environment, **self.variables}

@@ -59,7 +59,11 @@ class Probe:
         self._acts = 0
 
     def command(self, label: str) -> str:
-        """The shell command to install as a hook."""
+        """The shell line to install as a hook, of the shape that ours has."""
+        return f"[ -x {PYTHON} ] || exit 0; exec {self.plain_command(label)}"
+
+    def plain_command(self, label: str) -> str:
+        """The probe as most hooks are written, without exec."""
         script = _HERE / "probe.py"
         parts = (PYTHON, "-I", "-S", str(script), str(self.folder), label)
         return shlex.join(parts)

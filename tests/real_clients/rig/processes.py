@@ -9,6 +9,7 @@ by its pid with its start time checked.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -170,6 +171,8 @@ def _fork(
     record: Path,
     stdin: int,
 ) -> None:
+    if shutil.which(command[0], path=environment.get("PATH")) is None:
+        raise FileNotFoundError(command[0])
     out, err = record.with_suffix(".out"), record.with_suffix(".err")
     with out.open("wb") as output, err.open("wb") as errors:
         # setsid's child outlives it, so the kernel gives it to pid 1.
