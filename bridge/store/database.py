@@ -162,7 +162,7 @@ class Database:
             self._requests.put(None)
             self._thread.join()
 
-    # ---- on the thread -------------------------------------------------------------
+    # ---- on the thread -----------------------------------------------------------
 
     def _run(self) -> None:
         is_last = False

@@ -84,7 +84,7 @@ class Journal:
         kept = tuple(saves)
         await self._database.write(lambda connection: _apply_all(connection, kept))
 
-    # ---- reads ---------------------------------------------------------------------
+    # ---- reads -------------------------------------------------------------------
 
     async def attachments(self) -> list[Attachment]:
         """Every attachment, oldest first."""
@@ -172,7 +172,7 @@ class Journal:
         """Open submissions and their bodies' bytes."""
         return await self._database.read(submissions.usage)
 
-    # ---- the file ------------------------------------------------------------------
+    # ---- the file ----------------------------------------------------------------
 
     async def checkpoint(self) -> None:
         """Empty the log, after which erased bodies are in no file.

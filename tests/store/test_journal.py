@@ -1,0 +1,440 @@
+"""What each Save means, and what a start reads back."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bridge.core.effects import (
+    Forget,
+    ForgetAttachment,
+    ForgetSubmission,
+    Save,
+    SaveAmbiguous,
+    SaveAttachment,
+    SaveForeignReceipt,
+    SaveMessage,
+    SaveNamed,
+    SaveOffer,
+    SaveOffered,
+    SaveOfferOutcome,
+    SaveOfferRecord,
+    SavePending,
+    SaveRecalled,
+    SaveReceipt,
+    SaveReceiptState,
+    SaveSubmission,
+    SaveWithheld,
+)
+from bridge.core.ids import AgentId, AttachmentId, MessageId, OfferId, SubmissionId
+from bridge.core.records import (
+    DeliveryState,
+    OfferOutcome,
+    ReceiptState,
+    SubmissionState,
+)
+from bridge.store.deliveries import Usage
+from bridge.store.journal import Journal
+from tests.fakes.clock import FakeClock
+from tests.store.examples import (
+    AGENT_ID,
+    ATTACHMENT_ID,
+    attachment,
+    in_state,
+    offer,
+    pending,
+    receipt,
+    submission,
+)
+
+MESSAGE_ID = MessageId("msg-1")
+
+
+def sent(number: int = 1) -> SaveReceiptState:
+    return SaveReceiptState(receipt(number, state=ReceiptState.SENT))
+
+
+async def watermark(journal: Journal) -> int:
+    found = await journal.attachment(ATTACHMENT_ID)
+    assert found is not None
+    return found.watermark
+
+
+async def test_all_that_a_start_needs_comes_back_after_closing(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    async with await Journal.open(path, fake_clock) as first:
+        await first.commit(
+            [
+                SaveAttachment(attachment(1)),
+                SaveAttachment(attachment(2)),
+                SaveMessage(pending(2)),
+                SaveMessage(pending(1)),
+                SaveOfferRecord(offer()),
+                SaveForeignReceipt(receipt()),
+                SaveSubmission(submission(2)),
+                SaveSubmission(submission(1)),
+            ]
+        )
+    async with await Journal.open(path, fake_clock) as second:
+        assert [found.attachment_id for found in await second.attachments()] == [
+            "att-1",
+            "att-2",
+        ]
+        assert await second.deliveries(ATTACHMENT_ID) == [pending(1), pending(2)]
+        assert await second.offers_out() == [offer()]
+        assert await second.unsent_receipts() == [receipt()]
+        assert await second.open_submissions() == [submission(1), submission(2)]
+        assert await second.last_submission_number() == 2
+
+
+async def test_a_new_journal_holds_nothing(journal: Journal) -> None:
+    assert await journal.attachments() == []
+    assert await journal.attachment(ATTACHMENT_ID) is None
+    assert await journal.delivery(ATTACHMENT_ID, MESSAGE_ID) is None
+    assert await journal.offer(OfferId("offer-1")) is None
+    assert await journal.submission(AGENT_ID, SubmissionId("sub-1")) is None
+    assert await journal.last_submission_number() == 0
+    assert await journal.usage() == {}
+    assert await journal.outbox_usage() == Usage()
+
+
+# ---- watermarks --------------------------------------------------------------
+
+
+async def test_a_message_and_its_watermark_are_saved_together(
+    journal: Journal,
+) -> None:
+    await journal.commit([SaveAttachment(attachment()), SaveMessage(pending(7))])
+
+    assert await watermark(journal) == pending(7).sequence
+
+
+async def test_the_watermark_never_falls(journal: Journal) -> None:
+    """Neither an older message nor an older attachment record lowers it."""
+    await journal.commit([SaveAttachment(attachment()), SaveMessage(pending(7))])
+    await journal.commit([SaveMessage(pending(3))])
+    await journal.commit([SaveAttachment(attachment(watermark=1, purpose="later"))])
+
+    found = await journal.attachment(ATTACHMENT_ID)
+    assert found == attachment(watermark=pending(7).sequence, purpose="later")
+
+
+async def test_sql_that_lowers_the_watermark_is_refused(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    async with await Journal.open(path, fake_clock) as journal:
+        await journal.commit([SaveAttachment(attachment(watermark=9))])
+    connection = sqlite3.connect(path)
+    try:
+        with pytest.raises(sqlite3.IntegrityError, match="never falls"):
+            connection.execute("UPDATE attachment SET watermark = 8")
+    finally:
+        connection.close()
+
+
+async def test_the_receipt_cursor_never_falls(journal: Journal) -> None:
+    await journal.commit([SaveAttachment(attachment(receipt_cursor=5))])
+    await journal.commit([SaveAttachment(attachment(receipt_cursor=4))])
+
+    assert await journal.attachments() == [attachment(receipt_cursor=5)]
+
+
+async def test_the_watermark_survives_the_forgetting_of_its_message(
+    journal: Journal,
+) -> None:
+    await journal.commit([SaveAttachment(attachment()), SaveMessage(pending(7))])
+    await journal.commit([Forget(ATTACHMENT_ID, MessageId("msg-7"))])
+
+    assert await journal.deliveries(ATTACHMENT_ID) == []
+    assert await watermark(journal) == pending(7).sequence
+
+
+# ---- deliveries --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("save", "state"),
+    [
+        (SaveOffer, DeliveryState.OFFERING),
+        (SavePending, DeliveryState.PENDING),
+        (SaveRecalled, DeliveryState.RECALLED),
+        (SaveOffered, DeliveryState.OFFERED),
+        (SaveAmbiguous, DeliveryState.AMBIGUOUS),
+        (SaveWithheld, DeliveryState.WITHHELD),
+        (SaveNamed, DeliveryState.AMBIGUOUS),
+    ],
+)
+async def test_a_save_of_a_delivery_writes_the_whole_next_record(
+    journal: Journal, save: type[SaveOffer], state: DeliveryState
+) -> None:
+    await journal.commit([SaveAttachment(attachment()), SaveMessage(pending(1))])
+    following = in_state(1, state, changed_at=5.0, named=True, reason="why")
+
+    await journal.commit([save(following)])
+
+    assert await journal.delivery(ATTACHMENT_ID, MESSAGE_ID) == following
+
+
+async def test_a_receipt_and_its_row_are_saved_together(journal: Journal) -> None:
+    await journal.commit([SaveAttachment(attachment()), SaveMessage(pending(1))])
+    admitted = in_state(1, DeliveryState.ADMITTED)
+
+    await journal.commit([SaveReceipt(admitted, receipt())])
+
+    assert await journal.deliveries(ATTACHMENT_ID) == [admitted]
+    assert await journal.unsent_receipts() == [receipt()]
+
+
+async def test_a_message_of_no_attachment_is_a_bug_that_is_not_saved(
+    journal: Journal,
+) -> None:
+    with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
+        await journal.commit([SaveMessage(pending(1))])
+
+
+async def test_a_save_without_a_meaning_is_a_bug(journal: Journal) -> None:
+    class SaveNonsense(Save, frozen=True):
+        """Nothing that the store knows."""
+
+    with pytest.raises(TypeError, match="SaveNonsense"):
+        await journal.commit([SaveNonsense()])
+
+
+async def test_forgetting_a_delivery_takes_its_finished_offer_along(
+    journal: Journal,
+) -> None:
+    await journal.commit(
+        [
+            SaveAttachment(attachment()),
+            SaveOfferRecord(offer()),
+            SaveMessage(in_state(1, DeliveryState.OFFERED, offer_id="offer-1")),
+            SaveMessage(in_state(2, DeliveryState.OFFERED, offer_id="offer-1")),
+            SaveOfferOutcome(OfferId("offer-1"), OfferOutcome.EMITTED),
+        ]
+    )
+    await journal.commit([Forget(ATTACHMENT_ID, MESSAGE_ID)])
+    assert len(await journal.offers(ATTACHMENT_ID)) == 1
+
+    await journal.commit([Forget(ATTACHMENT_ID, MessageId("msg-2"))])
+    assert await journal.offers(ATTACHMENT_ID) == []
+
+
+async def test_a_message_beyond_pending_in_any_attachment_was_offered(
+    journal: Journal,
+) -> None:
+    """A name that moved does not show its new session what the old one saw."""
+    shown = in_state(1, DeliveryState.OFFERED)
+    await journal.commit([SaveAttachment(attachment(1)), SaveAttachment(attachment(2))])
+    await journal.commit([SaveMessage(shown)])
+
+    assert await journal.was_offered(AGENT_ID, MESSAGE_ID)
+    assert not await journal.was_offered(AgentId("agent-2"), MESSAGE_ID)
+    assert not await journal.was_offered(AGENT_ID, MessageId("msg-2"))
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (DeliveryState.PENDING, False),
+        (DeliveryState.WITHHELD, False),
+        (DeliveryState.OFFERING, True),
+        (DeliveryState.RECALLED, True),
+        (DeliveryState.AMBIGUOUS, True),
+        (DeliveryState.ADMITTED, True),
+        (DeliveryState.PROCESSED, True),
+    ],
+)
+async def test_what_certainly_was_not_shown_was_not_offered(
+    journal: Journal, state: DeliveryState, expected: bool
+) -> None:
+    await journal.commit(
+        [SaveAttachment(attachment()), SaveMessage(in_state(1, state))]
+    )
+
+    assert await journal.was_offered(AGENT_ID, MESSAGE_ID) is expected
+
+
+async def test_usage_counts_rows_and_body_bytes_by_attachment(
+    journal: Journal,
+) -> None:
+    other = pending(1, "abc", attachment_id=AttachmentId("att-2"))
+    await journal.commit([SaveAttachment(attachment(1)), SaveAttachment(attachment(2))])
+    await journal.commit(
+        [
+            SaveMessage(pending(1, "h\u00e9\0llo")),
+            SaveMessage(in_state(2, DeliveryState.OFFERED)),
+            SaveMessage(other),
+        ]
+    )
+
+    assert await journal.usage() == {"att-1": Usage(2, 7), "att-2": Usage(1, 3)}
+
+
+# ---- offers ------------------------------------------------------------------
+
+
+async def test_an_offer_with_an_outcome_is_no_longer_out(journal: Journal) -> None:
+    await journal.commit([SaveAttachment(attachment()), SaveOfferRecord(offer())])
+    await journal.commit([SaveOfferOutcome(OfferId("offer-1"), OfferOutcome.UNKNOWN)])
+
+    assert await journal.offers_out() == []
+    found = await journal.offer(OfferId("offer-1"))
+    assert found == offer(outcome=OfferOutcome.UNKNOWN)
+
+
+async def test_the_next_offer_replaces_one_that_was_certainly_not_emitted(
+    journal: Journal,
+) -> None:
+    outcome = SaveOfferOutcome(OfferId("offer-1"), OfferOutcome.NOT_EMITTED)
+    await journal.commit(
+        [SaveAttachment(attachment()), SaveOfferRecord(offer(1)), outcome]
+    )
+    await journal.commit([SaveOfferRecord(offer(2))])
+
+    assert await journal.offers(ATTACHMENT_ID) == [offer(2)]
+
+
+# ---- receipts ----------------------------------------------------------------
+
+
+async def test_unsent_receipts_keep_the_order_they_were_given_in(
+    journal: Journal,
+) -> None:
+    """Admitted goes out before processed, however the times read."""
+    admitted = receipt(1, at=9.0)
+    processed = receipt(1, delivery="processed", at=2.0)
+    await journal.commit([SaveAttachment(attachment())])
+    await journal.commit([SaveForeignReceipt(admitted), SaveForeignReceipt(processed)])
+
+    assert await journal.unsent_receipts() == [admitted, processed]
+
+
+async def test_a_sent_receipt_stays_with_its_delivery(journal: Journal) -> None:
+    admitted = in_state(1, DeliveryState.ADMITTED)
+    await journal.commit([SaveAttachment(attachment())])
+    await journal.commit([SaveReceipt(admitted, receipt()), sent()])
+
+    assert await journal.unsent_receipts() == []
+    assert await receipt_count(journal) == 1
+
+    await journal.commit([Forget(ATTACHMENT_ID, MESSAGE_ID)])
+    assert await receipt_count(journal) == 0
+
+
+async def test_a_settled_receipt_for_a_foreign_id_is_dropped(
+    journal: Journal,
+) -> None:
+    await journal.commit([SaveAttachment(attachment()), SaveForeignReceipt(receipt())])
+    await journal.commit([sent()])
+
+    assert await receipt_count(journal) == 0
+
+
+async def test_an_unsent_receipt_outlives_its_delivery(journal: Journal) -> None:
+    processed = in_state(1, DeliveryState.PROCESSED)
+    await journal.commit([SaveAttachment(attachment())])
+    await journal.commit([SaveReceipt(processed, receipt())])
+    await journal.commit([Forget(ATTACHMENT_ID, MESSAGE_ID)])
+
+    assert await journal.unsent_receipts() == [receipt()]
+
+
+# ---- submissions -------------------------------------------------------------
+
+
+async def test_one_submission_id_of_one_agent_is_one_row_when_its_lease_moves(
+    journal: Journal,
+) -> None:
+    moved = submission(attachment_id=AttachmentId("att-2"))
+    await journal.commit([SaveAttachment(attachment(1)), SaveAttachment(attachment(2))])
+    await journal.commit([SaveSubmission(submission()), SaveSubmission(moved)])
+    await journal.commit([ForgetAttachment(ATTACHMENT_ID)])
+
+    assert await journal.open_submissions() == [moved]
+    assert await journal.submission(AGENT_ID, SubmissionId("sub-1")) == moved
+    assert await journal.submissions(AttachmentId("att-2")) == [moved]
+
+
+async def test_two_agents_may_use_the_same_submission_id(journal: Journal) -> None:
+    other = submission(agent_id=AgentId("agent-2"), number=2)
+    await journal.commit([SaveAttachment(attachment())])
+    await journal.commit([SaveSubmission(submission()), SaveSubmission(other)])
+
+    assert await journal.open_submissions() == [submission(), other]
+
+
+@pytest.mark.parametrize(
+    ("state", "is_open"),
+    [
+        (SubmissionState.QUEUED, True),
+        (SubmissionState.IN_FLIGHT, True),
+        (SubmissionState.UNCERTAIN, True),
+        (SubmissionState.WAITING, True),
+        (SubmissionState.ACCEPTED, False),
+        (SubmissionState.REFUSED, False),
+        (SubmissionState.ORPHANED, False),
+    ],
+)
+async def test_a_submission_is_open_until_a_definite_answer(
+    journal: Journal, state: SubmissionState, is_open: bool
+) -> None:
+    saved = submission(state=state)
+    await journal.commit([SaveAttachment(attachment()), SaveSubmission(saved)])
+
+    assert await journal.open_submissions() == ([saved] if is_open else [])
+    assert (await journal.outbox_usage()).rows == int(is_open)
+
+
+async def test_a_refused_submission_is_untold_until_its_agent_was_told(
+    journal: Journal,
+) -> None:
+    refused = submission(state=SubmissionState.REFUSED)
+    await journal.commit([SaveAttachment(attachment()), SaveSubmission(refused)])
+    assert await journal.untold_submissions() == [refused]
+
+    told = msgspec.structs.replace(refused, told=True)
+    await journal.commit([SaveSubmission(told)])
+    assert await journal.untold_submissions() == []
+
+
+async def test_a_forgotten_submission_is_gone(journal: Journal) -> None:
+    await journal.commit([SaveAttachment(attachment()), SaveSubmission(submission())])
+    await journal.commit([ForgetSubmission(SubmissionId("sub-1"), ATTACHMENT_ID)])
+
+    assert await journal.open_submissions() == []
+
+
+# ---- attachments -------------------------------------------------------------
+
+
+async def test_forgetting_an_attachment_removes_all_that_belongs_to_it(
+    journal: Journal,
+) -> None:
+    await journal.commit(
+        [
+            SaveAttachment(attachment()),
+            SaveMessage(pending(1)),
+            SaveOfferRecord(offer()),
+            SaveForeignReceipt(receipt()),
+            SaveSubmission(submission()),
+        ]
+    )
+    await journal.commit([ForgetAttachment(ATTACHMENT_ID)])
+
+    assert await journal.attachments() == []
+    assert await journal.deliveries(ATTACHMENT_ID) == []
+    assert await journal.offers_out() == []
+    assert await journal.unsent_receipts() == []
+    assert await journal.open_submissions() == []
+
+
+async def receipt_count(journal: Journal) -> int:
+    def count(connection: sqlite3.Connection) -> int:
+        found = connection.execute("SELECT count(*) FROM receipt").fetchone()
+        return int(found[0])
+
+    return await journal._database.read(count)

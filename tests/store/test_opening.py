@@ -1,0 +1,288 @@
+"""The journal's file: born private, vetted, and never written when in doubt."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from bridge.core.effects import SaveAttachment, SaveMessage, SaveOffered
+from bridge.core.records import DeliveryState
+from bridge.errors import EXIT_CONFIG, StorageBroken
+from bridge.store import opening
+from bridge.store.journal import Journal
+from tests.fakes.clock import FakeClock
+from tests.store import elsewhere
+from tests.store.examples import ATTACHMENT_ID, attachment, in_state, pending
+
+CANARY = "cnry-store-body-5f1c"
+
+
+def log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def files_of(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(f"{path.name}*"))
+
+
+async def make(path: Path, fake_clock: FakeClock) -> bytes:
+    async with await Journal.open(path, fake_clock) as journal:
+        await journal.commit([SaveAttachment(attachment())])
+    return path.read_bytes()
+
+
+async def refusal(path: Path, fake_clock: FakeClock) -> StorageBroken:
+    with pytest.raises(StorageBroken) as caught:
+        await Journal.open(path, fake_clock)
+    assert caught.value.exit_code == EXIT_CONFIG
+    return caught.value
+
+
+# ---- birth -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+async def test_every_file_is_private_under_any_umask(
+    path: Path, fake_clock: FakeClock, mask: int
+) -> None:
+    before = os.umask(mask)
+    try:
+        async with await Journal.open(path, fake_clock) as journal:
+            await journal.commit([SaveAttachment(attachment())])
+            modes = {file.name: file.stat().st_mode & 0o777 for file in files_of(path)}
+    finally:
+        os.umask(before)
+
+    assert len(modes) == 3
+    assert set(modes.values()) == {0o600}
+
+
+async def test_the_file_says_whose_it_is_and_how_it_is_kept(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    settings = {
+        "application_id": opening.APPLICATION_ID,
+        "user_version": opening.SCHEMA_VERSION,
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "fullfsync": 1,
+        "checkpoint_fullfsync": 1,
+        "secure_delete": 1,
+        "trusted_schema": 0,
+        "cell_size_check": 1,
+        "foreign_keys": 1,
+        "busy_timeout": opening.BUSY_MS,
+        "journal_size_limit": opening.LOG_KEPT_BYTES,
+        "max_page_count": opening.LIMIT_BYTES // opening.PAGE_BYTES,
+    }
+
+    def ask(connection: sqlite3.Connection) -> dict[str, object]:
+        return {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in settings
+        }
+
+    async with await Journal.open(path, fake_clock) as journal:
+        assert await journal._database.read(ask) == settings
+
+
+@pytest.mark.parametrize("progress", ["touched", "wal"])
+async def test_a_birth_that_died_is_born_again(
+    path: Path, fake_clock: FakeClock, progress: str
+) -> None:
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+    if progress == "wal":
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.close()
+
+    await make(path, fake_clock)
+    async with await Journal.open(path, fake_clock) as journal:
+        assert await journal.attachments() == [attachment()]
+
+
+async def test_a_killed_writer_leaves_what_it_confirmed(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    assert elsewhere.confirm_and_die(path, "killed") == -9
+    assert log_of(path).stat().st_size > 0
+
+    async with await Journal.open(path, fake_clock) as journal:
+        assert await journal.attachments() == [attachment()]
+
+
+# ---- refusals: the file stays as it is ---------------------------------------
+
+
+@pytest.mark.parametrize("setting", ["user_version = 2", "user_version = 0"])
+async def test_another_schema_version_is_refused_untouched(
+    path: Path, fake_clock: FakeClock, setting: str
+) -> None:
+    await make(path, fake_clock)
+    change(path, f"PRAGMA {setting}")
+    before = path.read_bytes()
+
+    found = await refusal(path, fake_clock)
+
+    assert "schema version" in found.message
+    assert path.read_bytes() == before
+    assert not log_of(path).exists() or not log_of(path).stat().st_size
+
+
+async def test_another_programs_database_is_refused_untouched(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    change(path, "CREATE TABLE theirs (value)")
+    path.chmod(0o600)
+    before = path.read_bytes()
+
+    found = await refusal(path, fake_clock)
+
+    assert found.code == "journal_foreign"
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("page", range(8))
+async def test_a_damaged_page_is_found_at_start_and_left_as_it_is(
+    path: Path, fake_clock: FakeClock, page: int
+) -> None:
+    content = bytearray(await make(path, fake_clock))
+    noise = bytes((7 * page + 11 * at) % 251 for at in range(opening.PAGE_BYTES))
+    start = page * opening.PAGE_BYTES
+    content[start : start + opening.PAGE_BYTES] = noise
+    path.write_bytes(content)
+
+    found = await refusal(path, fake_clock)
+
+    assert found.code == "journal_corrupt"
+    assert "would lose" in found.message
+    assert path.read_bytes() == content
+
+
+async def test_an_emptied_file_keeps_its_log(path: Path, fake_clock: FakeClock) -> None:
+    """SQLite alone would delete the log, and with it every watermark."""
+    async with await Journal.open(path, fake_clock) as journal:
+        await journal.commit([SaveAttachment(attachment())])
+        log = elsewhere.read_bytes(log_of(path))
+    log_of(path).write_bytes(log)
+    log_of(path).chmod(0o600)
+    path.write_bytes(b"")
+
+    found = await refusal(path, fake_clock)
+
+    assert found.code == "journal_corrupt"
+    assert log_of(path).read_bytes() == log
+
+
+async def test_a_cut_log_gives_the_last_whole_commit_or_a_refusal(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    """Never an error that looks like an empty journal with a watermark of 0."""
+    async with await Journal.open(path, fake_clock) as journal:
+        await journal.commit([SaveAttachment(attachment(watermark=1))])
+        await journal.checkpoint()
+        await journal.commit([SaveAttachment(attachment(watermark=2))])
+        content = elsewhere.read_bytes(path)
+        log = elsewhere.read_bytes(log_of(path))
+    seen = set()
+    for cut in (0, 31, 32, 55, 56, len(log) - 1, len(log)):
+        folder = path.parent / f"cut-{cut}"
+        folder.mkdir(mode=0o700)
+        copy = folder / path.name
+        for file, held in ((copy, content), (log_of(copy), log[:cut])):
+            file.write_bytes(held)
+            file.chmod(0o600)
+        async with await Journal.open(copy, fake_clock) as reopened:
+            [found] = await reopened.attachments()
+            seen.add(found.watermark)
+
+    assert seen == {1, 2}
+
+
+@pytest.mark.parametrize("name", ["", "-wal", "-shm"])
+async def test_a_link_in_the_files_place_is_refused(
+    path: Path, fake_clock: FakeClock, name: str
+) -> None:
+    target = path.with_name("target")
+    target.write_bytes(b"sentinel")
+    path.with_name(f"{path.name}{name}").symlink_to(target)
+
+    found = await refusal(path, fake_clock)
+
+    assert "not a plain file" in found.message
+    assert target.read_bytes() == b"sentinel"
+
+
+async def test_a_file_open_to_others_is_refused_with_the_fix(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    await make(path, fake_clock)
+    path.chmod(0o640)
+
+    found = await refusal(path, fake_clock)
+
+    assert found.hint == f"Run: chmod 600 {path}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+async def test_another_users_file_is_refused(path: Path, fake_clock: FakeClock) -> None:
+    await make(path, fake_clock)
+    os.chown(path, 65534, 65534)
+
+    found = await refusal(path, fake_clock)
+
+    assert "another user" in found.message
+
+
+async def test_a_missing_folder_is_a_clear_refusal(
+    tmp_path: Path, fake_clock: FakeClock
+) -> None:
+    found = await refusal(tmp_path / "missing" / "journal.sqlite3", fake_clock)
+
+    assert "No such file" in found.message
+
+
+# ---- erasing -----------------------------------------------------------------
+
+
+async def test_an_erased_body_is_in_no_file_after_the_checkpoint(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    bodies = {number: f"{CANARY} {number} " + "x" * 9000 for number in range(50)}
+    async with await Journal.open(path, fake_clock) as journal:
+        await journal.commit([SaveAttachment(attachment())])
+        for number, body in bodies.items():
+            await journal.commit([SaveMessage(pending(number, body))])
+        assert CANARY.encode() in raw_bytes(path)
+        for number in bodies:
+            erased = in_state(number, DeliveryState.OFFERED)
+            await journal.commit([SaveOffered(erased)])
+        await journal.checkpoint()
+
+        assert CANARY.encode() not in raw_bytes(path)
+        assert len(await journal.deliveries(ATTACHMENT_ID)) == 50
+
+
+async def test_closing_erases_as_a_checkpoint_does(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    async with await Journal.open(path, fake_clock) as journal:
+        await journal.commit([SaveAttachment(attachment())])
+        await journal.commit([SaveMessage(pending(1, CANARY))])
+        await journal.commit([SaveOffered(in_state(1, DeliveryState.OFFERED))])
+
+    assert CANARY.encode() not in raw_bytes(path)
+    assert files_of(path) == [path]
+
+
+def raw_bytes(path: Path) -> bytes:
+    return elsewhere.read_bytes(*files_of(path))
+
+
+def change(path: Path, statement: str) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute(statement)
+    connection.close()
