@@ -7,7 +7,7 @@ and the source of random bytes. Deadlines inside a task are trio's own.
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -49,11 +49,11 @@ class SystemClock:
 
     def random_bytes(self, count: int) -> bytes:
         """See Clock."""
-        return secrets.token_bytes(count)
+        return os.urandom(count)
 
     def random_fraction(self) -> float:
         """See Clock."""
-        return int.from_bytes(secrets.token_bytes(7)) / 2**56
+        return int.from_bytes(os.urandom(7)) / 2**56
 
 
 def rfc3339(wall_s: float) -> str:

@@ -289,14 +289,14 @@ def test_an_unsafe_file_is_neither_read_nor_replaced(
     put(place)
     before = tree(tmp_path)
 
-    for attempt in (
-        lambda: read_private_file(place, 100),
-        lambda: write_private_file(place, b"new"),
-    ):
-        with pytest.raises(Refused) as caught:
-            attempt()
-        assert caught.value.exit_code == EXIT_CONFIG
-        assert "secret" not in caught.value.sentence()
+    with pytest.raises(Refused) as reading:
+        read_private_file(place, 100)
+    with pytest.raises(Refused) as writing:
+        write_private_file(place, b"new")
+
+    for refusal in (reading.value, writing.value):
+        assert refusal.exit_code == EXIT_CONFIG
+        assert "secret" not in refusal.sentence()
     assert tree(tmp_path) == before
 
 

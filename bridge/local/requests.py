@@ -1,0 +1,246 @@
+"""What a local command may ask of the daemon.
+
+Owns the JSON inside `call` frames: one tagged Struct for each verb, in which an
+unknown field is refused. Limits of meaning, such as a message's length, are the
+core's; those here only keep a request small.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from bridge.errors import Invalid
+
+Line = Annotated[str, Meta(max_length=1024)]
+FilePath = Annotated[str, Meta(max_length=4096)]
+Text = Annotated[str, Meta(max_length=200_000)]
+Cursor = Annotated[int, Meta(ge=0, le=2**53)]
+WaitSeconds = Annotated[float, Meta(ge=0, le=25)]
+Limit = Annotated[int, Meta(ge=1, le=100)]
+Pid = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
+
+class Request(
+    Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    tag_field="verb",
+    omit_defaults=True,
+):
+    """Base of all requests; `verb` on the wire says which one it is."""
+
+
+# ---- the bridge ---------------------------------------------------------------
+
+
+class Hello(Request, frozen=True, tag="hello"):
+    """Is a bridge there, which version, and since when? Answer: HelloReply."""
+
+
+class Status(Request, frozen=True, tag="status"):
+    """Everything a person may want to know. Answer: StatusReply."""
+
+
+class Stop(Request, frozen=True, tag="stop"):
+    """End the bridge in order; identities are kept. Answer: StopReply."""
+
+
+# ---- attachments --------------------------------------------------------------
+
+
+class Prepare(Request, frozen=True, tag="prepare"):
+    """What would an attach choose from? Changes nothing. Answer: PrepareReply."""
+
+    provider: Line = ""
+    folder: FilePath = ""
+
+
+class Attach(Request, frozen=True, tag="attach"):
+    """Bind a name to one live session. Answer: AttachReply.
+
+    Below a provider process `session_id` and `native_pid` are refused, and the
+    session is the caller's own. `confirm` is the person's yes to a held or moved
+    attachment.
+    """
+
+    name: Line = ""
+    provider: Line = ""
+    session_id: Line = ""
+    native_pid: Pid = 0
+    purpose: Text = ""
+    folder: FilePath = ""
+    confirm: bool = False
+
+
+class Detach(Request, frozen=True, tag="detach"):
+    """End an attachment and remove its local state. Answer: DetachReply.
+
+    Without a name it is the caller's own, or the only one there is.
+    """
+
+    name: Line = ""
+
+
+class Agents(Request, frozen=True, tag="agents"):
+    """The attachments of this computer. Answer: AgentsReply."""
+
+    name: Line = ""
+
+
+# ---- the account's addresses, with the parent login ----------------------------
+
+
+class MessagesRegister(Request, frozen=True, tag="messages_register"):
+    """Register a name; None for connections keeps the list that is there."""
+
+    agent: Line
+    allow_connections: tuple[Line, ...] | None = None
+
+
+class MessagesList(Request, frozen=True, tag="messages_list"):
+    """The account's directory."""
+
+
+class MessagesUnregister(Request, frozen=True, tag="messages_unregister"):
+    """Remove a name for good."""
+
+    agent: Line
+
+
+class MessagesSend(Request, frozen=True, tag="messages_send"):
+    """Send with the parent login; exactly one of `target` and `inbox_id`."""
+
+    message: Text
+    agent: Line = ""
+    target: Line = ""
+    inbox_id: Line = ""
+    submission_id: Line = ""
+
+    def __post_init__(self) -> None:
+        _exactly_one(target=self.target, inbox_id=self.inbox_id)
+
+
+class MessagesRead(Request, frozen=True, tag="messages_read"):
+    """Read with the parent login; exactly one of `agent` and `inbox_id`."""
+
+    agent: Line = ""
+    inbox_id: Line = ""
+    after: Cursor = 0
+    limit: Limit = 100
+    wait_s: WaitSeconds = 0
+
+    def __post_init__(self) -> None:
+        _exactly_one(agent=self.agent, inbox_id=self.inbox_id)
+
+
+# ---- the caller's own session --------------------------------------------------
+
+
+class SessionSend(Request, frozen=True, tag="session_send"):
+    """Send as the attached agent; `target` is an address such as `agent:bob`."""
+
+    provider: Line
+    target: Line
+    message: Text
+    submission_id: Line = ""
+
+
+class SessionReply(Request, frozen=True, tag="session_reply"):
+    """Answer in the same inbox; exactly one of `message_id` and `inbox_id`."""
+
+    provider: Line
+    message: Text
+    submission_id: Line
+    message_id: Line = ""
+    inbox_id: Line = ""
+
+    def __post_init__(self) -> None:
+        _exactly_one(message_id=self.message_id, inbox_id=self.inbox_id)
+
+
+class SessionRead(Request, frozen=True, tag="session_read"):
+    """Read by hand; moves no receipt, cursor or watermark."""
+
+    provider: Line
+    inbox_id: Line = ""
+    after: Cursor = 0
+    wait_s: WaitSeconds = 0
+
+
+class SessionAck(Request, frozen=True, tag="session_ack"):
+    """The agent's own receipt."""
+
+    provider: Line
+    message_id: Line
+    delivery: Literal["admitted", "processed"]
+
+
+class SessionPeers(Request, frozen=True, tag="session_peers"):
+    """Who else is there."""
+
+    provider: Line
+
+
+class SessionPurpose(Request, frozen=True, tag="session_purpose"):
+    """Set the one-line purpose; one change a minute."""
+
+    provider: Line
+    purpose: Text
+
+
+class SessionMessageStatus(Request, frozen=True, tag="session_message_status"):
+    """What is known of a sent message, by message id or submission id."""
+
+    provider: Line
+    id: Line
+
+
+AnyRequest = (
+    Hello
+    | Status
+    | Stop
+    | Prepare
+    | Attach
+    | Detach
+    | Agents
+    | MessagesRegister
+    | MessagesList
+    | MessagesUnregister
+    | MessagesSend
+    | MessagesRead
+    | SessionSend
+    | SessionReply
+    | SessionRead
+    | SessionAck
+    | SessionPeers
+    | SessionPurpose
+    | SessionMessageStatus
+)
+
+
+_decoder = msgspec.json.Decoder(AnyRequest)
+
+
+def encode_request(request: Request) -> bytes:
+    """The body of a `call` frame."""
+    return msgspec.json.encode(request)
+
+
+def decode_request(body: bytes) -> AnyRequest:
+    """The request in a `call` frame's body; raises Invalid."""
+    try:
+        return _decoder.decode(body)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise Invalid(
+            "bad_request",
+            f"The bridge does not understand this request: {error}.",
+            "Use a command of the same version as the bridge.",
+        ) from error
+
+
+def _exactly_one(**given: str) -> None:
+    if sum(map(bool, given.values())) != 1:
+        raise ValueError(f"exactly one of {' and '.join(given)} is needed")
