@@ -203,6 +203,36 @@ async def test_a_full_journal_fails_only_what_has_no_room(
         await journal.commit([SavePending(in_state(2, pending(2).state, body=None))])
 
 
+async def test_when_sqlite_undoes_the_whole_group_each_gets_its_own_answer(
+    journal: Journal,
+) -> None:
+    """As some full disks make it do, in the middle of one of the commits."""
+    await journal.commit([SaveAttachment(attachment())])
+    results: list[str] = []
+
+    def fill_the_disk(connection: sqlite3.Connection) -> None:
+        connection.execute("ROLLBACK")
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorname = "SQLITE_FULL"
+        raise error
+
+    async def commit_too_much() -> None:
+        with pytest.raises(StorageFull):
+            await journal._database.write(fill_the_disk)
+        results.append("full")
+
+    async with trio.open_nursery() as nursery:
+        gate = await hold(journal, nursery)
+        nursery.start_soon(journal.commit, [SaveMessage(pending(1))])
+        nursery.start_soon(commit_too_much)
+        nursery.start_soon(journal.commit, [SaveMessage(pending(2))])
+        await trio.testing.wait_all_tasks_blocked()
+        gate.opened.set()
+
+    assert results == ["full"]
+    assert await journal.deliveries(ATTACHMENT_ID) == [pending(1), pending(2)]
+
+
 async def test_a_journal_held_by_another_program_is_unavailable_for_a_while(
     journal: Journal, path: Path
 ) -> None:
@@ -234,6 +264,24 @@ async def test_a_reader_that_pins_the_log_is_named_at_the_checkpoint(
         other.close()
 
     await journal.checkpoint()
+
+
+async def test_closing_while_another_program_reads_loses_nothing(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    other = sqlite3.connect(path, isolation_level=None)
+    path.chmod(0o600)
+    try:
+        async with await Journal.open(path, fake_clock) as journal:
+            await journal.commit([SaveAttachment(attachment())])
+            other.execute("BEGIN")
+            other.execute("SELECT * FROM attachment").fetchall()
+            await journal.commit([SaveAttachment(attachment(purpose="last"))])
+    finally:
+        other.close()
+
+    async with await Journal.open(path, fake_clock) as journal:
+        assert await journal.attachments() == [attachment(purpose="last")]
 
 
 @pytest.mark.parametrize("ask", [Journal.ping, Journal.attachments])

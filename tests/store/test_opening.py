@@ -146,11 +146,12 @@ async def test_another_programs_database_is_refused_untouched(
 
 
 @pytest.mark.parametrize("page", range(8))
+@pytest.mark.parametrize("step", [0, 11])
 async def test_a_damaged_page_is_found_at_start_and_left_as_it_is(
-    path: Path, fake_clock: FakeClock, page: int
+    path: Path, fake_clock: FakeClock, page: int, step: int
 ) -> None:
     content = bytearray(await make(path, fake_clock))
-    noise = bytes((7 * page + 11 * at) % 251 for at in range(opening.PAGE_BYTES))
+    noise = bytes(step * (page + at) % 251 for at in range(opening.PAGE_BYTES))
     start = page * opening.PAGE_BYTES
     content[start : start + opening.PAGE_BYTES] = noise
     path.write_bytes(content)
