@@ -46,13 +46,15 @@ SESSION = frozenset(
 )
 """Messages of one's own attachment."""
 
-OWN = frozenset({"attach", "detach", "agents", "status"})
-"""One's own session, on the person's request, and what changes nothing."""
+OWN = frozenset({"attach", "detach", "prepare", "agents", "status"})
+"""One's own session, on the person's request, and what changes nothing.
+
+For an agent `prepare` shows its own session and no other.
+"""
 
 PRIVILEGED = frozenset(
     {
         "stop",
-        "prepare",
         "messages_register",
         "messages_list",
         "messages_send",

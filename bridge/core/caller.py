@@ -8,7 +8,6 @@ a peer says about itself makes it the person.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -78,10 +77,15 @@ class HookInput(Struct, frozen=True):
 
 
 class ProviderFound(Struct, frozen=True):
-    """A provider's program in a chain; `at` is its place, 0 being the client."""
+    """A provider's program in a chain; `at` is its place, 0 being the client.
+
+    `shell_marks` are the variables that this provider sets for the commands of
+    its agents, and neither for its hooks nor for its MCP children.
+    """
 
     provider: str
     at: int
+    shell_marks: frozenset[str] = frozenset()
 
 
 class Evidence(Struct, frozen=True):
@@ -89,15 +93,18 @@ class Evidence(Struct, frozen=True):
 
     `found` holds every provider's program in the chain, nearest first; a process
     that is attached as a script counts as one of provider `script`. `marks` go
-    with the chain: for each process the providers' mark variables in the
-    environment it was started with, None where that could not be read.
+    with the chain: for each process the names of providers' mark variables in
+    the environment it was started with, None where that could not be read.
+    `session_id` is the nearest provider's word for the chat of this command, as
+    its module reads it from the client's own environment.
     """
 
     ancestry: Ancestry
     found: tuple[ProviderFound, ...] = ()
-    marks: tuple[Mapping[str, str] | None, ...] = ()
+    marks: tuple[frozenset[str] | None, ...] = ()
+    session_id: str = ""
 
-    def marks_at(self, place: int) -> Mapping[str, str] | None:
+    def marks_at(self, place: int) -> frozenset[str] | None:
         """The marks of one process; None where they are not known."""
         return self.marks[place] if place < len(self.marks) else None
 
@@ -153,13 +160,8 @@ class Nobody(Struct, frozen=True):
 
 Caller = HookCaller | ChildCaller | OwnSession | Person | Nobody
 
-# Where a host tells its shell commands which chat they are in. All must be there
-# and equal: in Codex a subagent's thread differs from its session.
-_SESSION_VARIABLES = {"codex": ("CODEX_SESSION_ID", "CODEX_THREAD_ID")}
-_SESSION_HINTS = {"claude": "CLAUDE_CODE_SESSION_ID"}
-# Set for shell commands and not for hooks and MCP children: in Codex's shared
-# daemon, whose process fits every chat, it alone tells them apart.
-_SHELL_MARKS = ("CODEX_THREAD_ID",)
+# One process of these serves many chats, so that the process alone tells nothing.
+_MANY_CHATS = frozenset({"codex"})
 _SHELLS = {"sh", "bash", "dash", "ash", "ksh", "zsh"}
 
 
@@ -193,7 +195,7 @@ def call_caller(evidence: Evidence) -> OwnSession | Person | Nobody:
         return _own_session(evidence.found[0], evidence)
     if evidence.marks_at(0) is None:
         return _unreadable("its environment could not be read")
-    marked = sorted({name for marks in evidence.marks for name in marks or ()})
+    marked = sorted(frozenset[str]().union(*filter(None, evidence.marks)))
     if marked:
         return Nobody(
             "detached_from_agent",
@@ -233,7 +235,7 @@ def _host_of(provider: str, evidence: Evidence) -> ProviderFound | Nobody:
         return _not_its_host(provider, "that program did not start it itself")
     for place in range(nearest.at):
         marks = evidence.marks_at(place)
-        if marks is None or any(mark in marks for mark in _SHELL_MARKS):
+        if marks is None or marks & nearest.shell_marks:
             return _not_its_host(provider, "a shell command of an agent started it")
     return nearest
 
@@ -274,38 +276,17 @@ def _is_nested(found: ProviderFound, evidence: Evidence) -> bool:
 
 
 def _own_session(found: ProviderFound, evidence: Evidence) -> OwnSession | Nobody:
-    process = evidence.ancestry.chain[found.at]
-    marks = evidence.marks_at(0)
-    if marks is None:
+    if evidence.marks_at(0) is None:
         return _unreadable("its environment could not be read")
-    names = _SESSION_VARIABLES.get(found.provider)
-    if names is None:
-        hint = _SESSION_HINTS.get(found.provider, "")
-        return OwnSession(found.provider, process, marks.get(hint, ""))
-    values = [marks.get(name, "") for name in names]
-    if not all(values):
-        return _no_session(found.provider, names)
-    if len(set(values)) > 1:
-        return _subagent(found.provider)
-    return OwnSession(found.provider, process, values[0])
-
-
-def _no_session(provider: str, names: tuple[str, ...]) -> Nobody:
-    return Nobody(
-        "no_session",
-        f"{provider} did not say which chat this command belongs to "
-        f"({' and '.join(names)} must both be set), and the bridge does not guess.",
-        "Use the agent_message tools, or ask the person to attach from a terminal.",
-    )
-
-
-def _subagent(provider: str) -> Nobody:
-    return Nobody(
-        "subagent",
-        f"This command comes from a subagent of a {provider} chat. Only the chat "
-        "itself can use its attachment.",
-        "Report to the chat that started you.",
-    )
+    if found.provider in _MANY_CHATS and not evidence.session_id:
+        return Nobody(
+            "no_session",
+            f"{found.provider} did not say which of its chats this command belongs "
+            "to, and the bridge does not guess.",
+            "Use the agent_message tools, or ask the person to attach from a terminal.",
+        )
+    process = evidence.ancestry.chain[found.at]
+    return OwnSession(found.provider, process, evidence.session_id)
 
 
 def _description(ancestry: Ancestry) -> str:

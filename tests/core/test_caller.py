@@ -24,17 +24,18 @@ from bridge.core.caller import (
 )
 
 THREAD = "01a227d3-848f-7b23-90c6-83ace1170043"
-OTHER = "01a227d4-675a-7d00-8b7c-d8eb8144b33e"
-CODEX_SHELL = {"CODEX_SESSION_ID": THREAD, "CODEX_THREAD_ID": THREAD}
-CLAUDE_SHELL = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": THREAD}
+CODEX_SHELL = frozenset({"CODEX_SESSION_ID", "CODEX_THREAD_ID"})
+CLAUDE_SHELL = frozenset({"CLAUDECODE", "CLAUDE_CODE_SESSION_ID"})
+SHELL_MARKS = {"codex": frozenset({"CODEX_THREAD_ID"})}
 PROVIDER_OF = {"claude": "claude", "codex": "codex", "worker": "script"}
 NAMES = ("ask", "pipe", "agentworks", "sh", "bash", "tmux", "systemd", *PROVIDER_OF)
 
 
 def evidence(
     *names: str,
-    marks: Mapping[int, Mapping[str, str] | None] | None = None,
+    marks: Mapping[int, frozenset[str] | None] | None = None,
     whole: bool = True,
+    session_id: str = "",
 ) -> Evidence:
     """A chain of processes by name, client first; `sh -c` is a shell with -c."""
     chain = tuple(
@@ -49,15 +50,16 @@ def evidence(
         for place, name in enumerate(names)
     )
     found = tuple(
-        ProviderFound(PROVIDER_OF[name], place)
+        ProviderFound(PROVIDER_OF[name], place, SHELL_MARKS.get(name, frozenset()))
         for place, name in enumerate(names)
         if name in PROVIDER_OF
     )
-    known = {place: dict[str, str]() for place in range(len(names))}
+    known = {place: frozenset[str]() for place in range(len(names))}
     return Evidence(
         Ancestry(chain, whole, "" if whole else "a parent is missing"),
         found,
         tuple({**known, **(marks or {})}[place] for place in range(len(names))),
+        session_id,
     )
 
 
@@ -168,10 +170,11 @@ def test_a_whole_chain_without_provider_or_mark_is_the_person() -> None:
     assert caller == Person("agentworks 1000 below bash 999 below tmux 998")
 
 
-def test_a_command_below_claude_is_its_own_session() -> None:
-    facts = evidence("agentworks", "bash", "claude", "bash", marks={0: CLAUDE_SHELL})
+@pytest.mark.parametrize("provider", ["claude", "codex"])
+def test_a_command_below_a_provider_is_its_own_session(provider: str) -> None:
+    facts = evidence("agentworks", "bash", provider, "bash", session_id=THREAD)
 
-    assert call_caller(facts) == OwnSession("claude", facts.ancestry.chain[2], THREAD)
+    assert call_caller(facts) == OwnSession(provider, facts.ancestry.chain[2], THREAD)
 
 
 def test_a_command_below_a_script_is_known_by_its_process_alone() -> None:
@@ -180,24 +183,11 @@ def test_a_command_below_a_script_is_known_by_its_process_alone() -> None:
     assert call_caller(facts) == OwnSession("script", facts.ancestry.chain[1], "")
 
 
-def test_a_command_below_codex_needs_session_and_thread_to_be_equal() -> None:
-    def ask(**variables: str) -> object:
-        return call_caller(
-            evidence("agentworks", "bash", "codex", marks={0: variables})
-        )
+def test_a_chat_of_a_shared_process_is_never_guessed() -> None:
+    caller = call_caller(evidence("agentworks", "bash", "codex"))
 
-    owner = ask(CODEX_SESSION_ID=THREAD, CODEX_THREAD_ID=THREAD)
-    assert isinstance(owner, OwnSession)
-    assert owner.session_id == THREAD
-    for variables, code in (
-        ({}, "no_session"),
-        ({"CODEX_THREAD_ID": THREAD}, "no_session"),
-        ({"CODEX_SESSION_ID": THREAD, "CODEX_THREAD_ID": ""}, "no_session"),
-        ({"CODEX_SESSION_ID": THREAD, "CODEX_THREAD_ID": OTHER}, "subagent"),
-    ):
-        refused = ask(**variables)
-        assert isinstance(refused, Nobody)
-        assert refused.code == code
+    assert isinstance(caller, Nobody)
+    assert caller.code == "no_session"
 
 
 def test_the_nearest_provider_is_the_callers_own() -> None:
@@ -245,7 +235,8 @@ def test_an_unreadable_caller_is_granted_nothing(facts: Evidence) -> None:
 
 # ---- for every chain ----------------------------------------------------
 
-ANY_MARKS = st.sampled_from([None, {}, {}, {}, CODEX_SHELL, CLAUDE_SHELL])
+NO_MARKS = frozenset[str]()
+ANY_MARKS = st.sampled_from([None, NO_MARKS, NO_MARKS, CODEX_SHELL, CLAUDE_SHELL])
 
 
 @st.composite
