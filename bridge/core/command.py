@@ -25,7 +25,7 @@ _SLASH = ("/agentworks",)
 # The words that begin a command, by provider; the first is shown in the usage.
 _PREFIXES = {
     "claude": ("/agentworks", "/agentworks:agentworks"),
-    "codex": ("$agentworks", "/agentworks"),
+    "codex": ("$agentworks", "/agentworks", "/agentworks:agentworks"),
 }
 # Codex has no slash command of ours, so there the plain word counts too, but
 # only where prose can hardly be meant: see _is_prose.
@@ -82,24 +82,41 @@ def typed_command(
     `host_marks_typed`: this host has an event that fires for typed text only, so
     no other event counts. `is_nested`: the provider itself runs below another
     provider, whose agent may have written the prompt. `offered` holds the texts
-    of outstanding offers, which a route may have handed over as a prompt.
+    of outstanding offers, which a route may have handed over as a prompt. A
+    command in a nested chat is answered with why it does nothing.
     """
     if hook.event not in (HookEvent.PROMPT, HookEvent.COMMAND):
         return None
-    if hook.is_subagent or is_nested or hook.prompt in offered:
+    if hook.is_subagent or hook.prompt in offered:
         return None
     if host_marks_typed and not hook.person_typed:
         return None
-    return parse(hook.provider, hook.prompt)
+    command = parse(hook.provider, hook.prompt)
+    if command is not None and is_nested:
+        return UsageCommand(_nested(hook.provider))
+    return command
+
+
+def chat_word(provider: str) -> str:
+    """The word that begins a command in a chat of this provider, as we print it."""
+    return _PREFIXES.get(provider, _SLASH)[0]
 
 
 def usage(provider: str) -> str:
     """The three lines that say what can be typed in a chat of this provider."""
-    prefix = _PREFIXES.get(provider, _SLASH)[0]
+    prefix = chat_word(provider)
     return (
         f"{prefix} attach [NAME]  attach this chat, so that other agents can reach it\n"
         f"{prefix} detach         end that\n"
         f"{prefix} agents         show who is attached"
+    )
+
+
+def _nested(provider: str) -> str:
+    return (
+        f"Nothing was done: this {one_line(provider, _WORD_SHOWN)} runs below another "
+        "coding agent, so the bridge cannot tell whether a person typed this. The "
+        "person can attach it from a terminal: agentworks attach"
     )
 
 

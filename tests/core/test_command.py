@@ -32,7 +32,7 @@ TYPED = HookInput(
 )
 PREFIXES = {
     "claude": ["/agentworks", "/agentworks:agentworks"],
-    "codex": ["/agentworks", "$agentworks", "agentworks"],
+    "codex": ["/agentworks", "/agentworks:agentworks", "$agentworks", "agentworks"],
     "gemini": ["/agentworks"],
 }
 FORMS = [(provider, prefix) for provider in PREFIXES for prefix in PREFIXES[provider]]
@@ -65,7 +65,6 @@ def test_each_form_reaches_each_verb(provider: str, prefix: str) -> None:
     [
         ("claude", "agentworks attach bob"),
         ("claude", "$agentworks attach bob"),
-        ("codex", "/agentworks:agentworks attach bob"),
         ("gemini", "agentworks attach"),
         ("claude", "please /agentworks attach bob"),
         ("claude", "/agentworks attach bob\nand then review the diff"),
@@ -167,7 +166,11 @@ def test_a_subagent_types_nothing() -> None:
 
 
 def test_a_provider_below_another_provider_attaches_nothing() -> None:
-    assert read(TYPED, is_nested=True) is None
+    answer = read(TYPED, is_nested=True)
+
+    assert isinstance(answer, UsageCommand)
+    assert golden("refusal_nested", answer.text) == answer.text
+    assert read(replace(TYPED, prompt="hello"), is_nested=True) is None
 
 
 def test_the_text_of_an_offer_is_not_typed() -> None:

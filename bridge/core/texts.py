@@ -1,0 +1,254 @@
+"""Every other fixed sentence that a person or an agent is shown.
+
+Owns the answers to what is typed in a chat, the one line of a session's start,
+the lines for the person, and why an agent's command or tool did nothing. Each
+says what happened, what it means and what to do. Promises that names, reasons
+and times in them are on one line and safe to show on a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from bridge.core.command import chat_word
+from bridge.core.visible import label, one_line
+
+ROWS_IN_CHAT = 20
+HOOKS_NOT_LOADED = "hooks not loaded yet"
+"""Where `agents` shows the route of a chat that no hook was heard from."""
+
+_PURPOSE_SHOWN = 60
+
+
+class AgentLine(Protocol):
+    """What a row of the agents table needs to know of one attachment."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def provider(self) -> str: ...
+    @property
+    def session(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def route(self) -> str: ...
+    @property
+    def purpose(self) -> str: ...
+    @property
+    def pending(self) -> int: ...
+    @property
+    def why(self) -> str: ...
+
+
+# ---- attach and detach, answered in the chat ------------------------------------
+
+
+def attached(name: str, route: str, waiting: int = 0, is_again: bool = False) -> str:
+    """The chat has this name now; `is_again` when it had it before."""
+    again = " again" if is_again else ""
+    text = f"Attached{again} as {label(name)}. {_route(route)}"
+    if waiting == 0:
+        return text
+    count = "1 message is" if waiting == 1 else f"{waiting} messages are"
+    return f"{text} {count} waiting."
+
+
+def already_attached(name: str, route: str) -> str:
+    """Attach was asked for and changed nothing."""
+    return (
+        f"This chat is already attached as {label(name)}; its connection was checked "
+        f"and kept. {_route(route)}"
+    )
+
+
+def attached_under_other_name(name: str, provider: str) -> str:
+    """A name was asked for in a chat that has another one."""
+    word = chat_word(provider)
+    return (
+        f"Nothing was changed: this chat is attached as {label(name)}. To give it "
+        f"another name, type {word} detach and then {word} attach NAME."
+    )
+
+
+def name_held(name: str, holder: str, since: str, provider: str) -> str:
+    """The name belongs to a live chat; `holder` and `since` say which."""
+    return (
+        f"Nothing was attached: {label(name)} is the name of a live {label(holder)} "
+        f"chat since {label(since)}. Detach it there first, or type "
+        f"{chat_word(provider)} attach with another NAME."
+    )
+
+
+def attach_in_progress(name: str | None) -> str:
+    """Shown when an attach takes longer than the host's hook may."""
+    who = f" as {label(name)}" if name else ""
+    return (
+        f"Attaching{who} takes longer than this prompt can wait. It goes on; see the "
+        "result with: agentworks agents"
+    )
+
+
+def detached(name: str, unsent: Sequence[str] = ()) -> str:
+    """The chat has no name any more; `unsent` are submission ids never sent."""
+    text = (
+        f"Detached {label(name)}: other agents reach this chat no more, and its "
+        "connection was revoked. The name stays registered."
+    )
+    if not unsent:
+        return text
+    listed = ", ".join(label(submission_id) for submission_id in unsent)
+    return f"{text} Never sent, and dropped with it: {listed}"
+
+
+def not_attached(provider: str) -> str:
+    """Detach was asked for in a chat without a name."""
+    return (
+        "Nothing was detached: this chat is not attached. To attach it, type "
+        f"{chat_word(provider)} attach"
+    )
+
+
+# ---- who is attached -------------------------------------------------------------
+
+
+def waiting(count: int, why: str) -> str:
+    """`3 waiting, no turn has ended`; empty when nothing waits."""
+    if count == 0:
+        return ""
+    reason = one_line(why, _PURPOSE_SHOWN)
+    return f"{count} waiting, {reason}" if reason else f"{count} waiting"
+
+
+def agents_table(rows: Sequence[AgentLine], limit: int = ROWS_IN_CHAT) -> str:
+    """The attachments of this computer, at most `limit` of them, in columns."""
+    if not rows:
+        return "No chat of this computer is attached."
+    head = ("NAME", "PROVIDER", "SESSION", "STATE", "ROUTE", "MAIL", "PURPOSE")
+    table = [head, *map(_cells, rows[:limit])]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
+    if len(rows) > limit:
+        lines.append(f"and {len(rows) - limit} more: agentworks agents")
+    return "\n".join(lines)
+
+
+def _cells(row: AgentLine) -> tuple[str, ...]:
+    return (
+        label(row.name),
+        label(row.provider),
+        label(row.session),
+        label(row.state),
+        label(row.route),
+        waiting(row.pending, row.why) or "-",
+        one_line(row.purpose, _PURPOSE_SHOWN),
+    )
+
+
+# ---- lines for the person ----------------------------------------------------------
+
+
+def session_started(name: str, provider: str) -> str:
+    """The one line at the start of a session whose identity is offline."""
+    return (
+        f"AgentWorks: this chat was attached as {label(name)} and is offline. "
+        f"To reconnect it, type {chat_word(provider)} attach"
+    )
+
+
+def plugin_needs_reload(provider: str) -> str:
+    """The hooks were installed while the chat was running."""
+    how = "Type /reload-plugins in it"
+    if provider == "codex":
+        how = "Type /hooks in it and trust the AgentWorks hooks"
+    return (
+        f"This chat was running before the AgentWorks hooks were installed and has "
+        f"not loaded them yet, so no message can reach it. {how}, or start it anew."
+    )
+
+
+def told_person(code: str, name: str) -> str:
+    """One line about an attachment, by the code of its TellPerson effect."""
+    who = label(name)
+    sentences = {
+        "held": (
+            f"{who} waits for your confirmation and gets no messages until then: "
+            "type the attach command in its chat."
+        ),
+        "replaced": (
+            f"{who} moved to another session; the one before gets no more messages."
+        ),
+        "revoked": (
+            f"The connection of {who} was revoked. To connect it anew, type the "
+            "attach command in its chat."
+        ),
+        "unregistered": f"The name {who} was unregistered, so its chat is detached.",
+        "token_refused": (
+            f"The server no longer accepts the connection of {who}, so it is offline; "
+            "its messages are kept. Type the attach command in its chat."
+        ),
+        "detached": f"{who} is detached.",
+    }
+    return f"AgentWorks: {sentences.get(code, f'{who}: {label(code)}')}"
+
+
+# ---- why nothing was done ----------------------------------------------------------
+
+
+def bridge_not_running(program: str = "agentworks") -> str:
+    """Nobody answered at the socket."""
+    return (
+        "The AgentWorks bridge is not running, so nothing was done. Start it with: "
+        f"{program} up"
+    )
+
+
+def tool_of_unattached_chat(provider: str) -> str:
+    """A messaging tool or command was used in a chat without a name."""
+    if provider == "script":
+        return (
+            "This process is not attached to AgentWorks, so it has no messages and "
+            "can send none. The person attaches it from a terminal: agentworks attach "
+            "NAME --provider script --native-pid PID"
+        )
+    return (
+        "This chat is not attached to AgentWorks, so it has no messages and can send "
+        f"none. Only the person attaches it, by typing {chat_word(provider)} attach in "
+        "this chat or by asking you to run: agentworks attach"
+    )
+
+
+def sandboxed() -> str:
+    """The shell's sandbox forbids the bridge's socket."""
+    return (
+        "The sandbox of this shell forbids the bridge's socket, so nothing was done; "
+        "the bridge itself may well be running. Use the agent_message tools, which "
+        "run outside of the sandbox, or ask the person to allow this one command."
+    )
+
+
+def retired_message(message_id: str, program: str, provider: str) -> str:
+    """A reply to a message that the bridge has forgotten."""
+    return (
+        f"{label(message_id)} is no longer kept here, so the bridge does not know its "
+        "inbox. Find it and answer by inbox: "
+        f"{label(program)} bridge message read --provider {label(provider)}, then "
+        "agent_message_reply with the inbox id."
+    )
+
+
+def unknown_name(name: str, nearest: Sequence[str]) -> str:
+    """No agent of the account has this name; the nearest ones, if any are near."""
+    text = f"No agent of your account is called {label(name)}, so nothing was sent."
+    if not nearest:
+        return f"{text} See who is there: agent_message_peers"
+    return f"{text} Nearest: {', '.join(label(each) for each in nearest)}"
+
+
+def _route(route: str) -> str:
+    if route == HOOKS_NOT_LOADED:
+        return "Its hooks are not loaded yet, so messages cannot come."
+    if route == "hook":
+        return "Messages come through its hooks when a turn ends."
+    return f"Messages come at once, by {label(route)}."

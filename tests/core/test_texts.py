@@ -1,0 +1,155 @@
+"""Every fixed sentence, byte for byte, and none of them can be forged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from bridge.core import texts
+from tests.core.examples import ANY_TEXT
+from tests.core.golden_text import golden
+from tests.core.test_visible import HOST_TAG, hidden_characters
+
+
+class Row(Struct, frozen=True):
+    """A row as the bridge answers it to a local command."""
+
+    name: str
+    provider: str = "claude"
+    session: str = "d2bc7444"
+    state: str = "attached"
+    route: str = "hook"
+    purpose: str = ""
+    pending: int = 0
+    why: str = ""
+
+
+ROWS = (
+    Row("bob", purpose="Reviews changes"),
+    Row("alice", "codex", "e1170043", pending=3, why="server silent for 40 s"),
+    Row("carol", state="offline", route=texts.HOOKS_NOT_LOADED, pending=1),
+)
+
+
+def test_the_answers_to_attach() -> None:
+    answers = [
+        texts.attached("bob", "hook"),
+        texts.attached("bob", "hook", waiting=1, is_again=True),
+        texts.attached("bob", texts.HOOKS_NOT_LOADED, waiting=3),
+        texts.attached("bob", "claude_session"),
+        texts.already_attached("bob", "hook"),
+        texts.attached_under_other_name("bob", "claude"),
+        texts.name_held("bob", "codex", "2026-11-29T16:05:29Z", "claude"),
+        texts.attach_in_progress("bob"),
+        texts.attach_in_progress(None),
+    ]
+    text = "\n".join(answers)
+
+    assert golden("answers_attach", text) == text
+
+
+def test_the_answers_to_detach() -> None:
+    answers = [
+        texts.detached("bob"),
+        texts.detached("bob", ("sub-1", "sub-2")),
+        texts.not_attached("codex"),
+    ]
+    text = "\n".join(answers)
+
+    assert golden("answers_detach", text) == text
+
+
+def test_the_agents_table() -> None:
+    text = texts.agents_table(ROWS)
+
+    assert golden("answer_agents", text) == text
+    assert texts.agents_table(()) == "No chat of this computer is attached."
+
+
+def test_the_table_in_a_chat_has_at_most_20_rows() -> None:
+    lines = texts.agents_table([Row(f"agent-{n}") for n in range(25)]).splitlines()
+
+    assert len(lines) == 22
+    assert lines[-1] == "and 5 more: agentworks agents"
+
+
+@pytest.mark.parametrize(
+    ("count", "why", "shown"),
+    [(0, "x", ""), (3, "no turn has ended", "3 waiting, no turn has ended")],
+)
+def test_waiting_mail_says_why(count: int, why: str, shown: str) -> None:
+    assert texts.waiting(count, why) == shown
+
+
+def test_the_line_at_a_sessions_start() -> None:
+    text = texts.session_started("bob", "claude")
+
+    assert golden("session_started", text) == text
+
+
+def test_the_lines_for_the_person() -> None:
+    codes = ["held", "replaced", "revoked", "unregistered", "token_refused", "detached"]
+    lines = [texts.told_person(code, "bob") for code in [*codes, "unheard_of"]]
+    lines += [texts.plugin_needs_reload("claude"), texts.plugin_needs_reload("codex")]
+    text = "\n".join(lines)
+
+    assert golden("person_lines", text) == text
+
+
+def test_the_refusals() -> None:
+    refusals = [
+        texts.bridge_not_running(),
+        texts.bridge_not_running("/opt/agentworks/bin/agentworks"),
+        texts.tool_of_unattached_chat("claude"),
+        texts.tool_of_unattached_chat("codex"),
+        texts.tool_of_unattached_chat("script"),
+        texts.sandboxed(),
+        texts.retired_message("msg-1", "agentworks", "claude"),
+        texts.unknown_name("carrol", ("carol", "carl")),
+        texts.unknown_name("carrol", ()),
+    ]
+    text = "\n".join(refusals)
+
+    assert golden("refusals", text) == text
+
+
+def any_sentence(text: str) -> list[str]:
+    """Every sentence with this text in every place."""
+    calls: list[Callable[[], str]] = [
+        lambda: texts.attached(text, text, 2),
+        lambda: texts.already_attached(text, text),
+        lambda: texts.attached_under_other_name(text, text),
+        lambda: texts.name_held(text, text, text, text),
+        lambda: texts.attach_in_progress(text),
+        lambda: texts.detached(text, (text,)),
+        lambda: texts.not_attached(text),
+        lambda: texts.session_started(text, text),
+        lambda: texts.plugin_needs_reload(text),
+        lambda: texts.told_person(text, text),
+        lambda: texts.tool_of_unattached_chat(text),
+        lambda: texts.retired_message(text, text, text),
+        lambda: texts.unknown_name(text, (text,)),
+        lambda: texts.waiting(1, text),
+    ]
+    return [call() for call in calls]
+
+
+@given(ANY_TEXT)
+def test_no_sentence_can_be_broken_by_a_name(text: str) -> None:
+    for sentence in any_sentence(text):
+        assert "\n" not in sentence
+        assert hidden_characters(sentence) == set()
+        assert HOST_TAG.search(sentence) is None
+
+
+@given(st.lists(st.builds(Row, ANY_TEXT, ANY_TEXT, purpose=ANY_TEXT), max_size=25))
+def test_a_row_is_one_line_whatever_it_says(rows: list[Row]) -> None:
+    text = texts.agents_table(rows)
+
+    heading, more = bool(rows), len(rows) > 20
+    assert len(text.split("\n")) == max(1, min(len(rows), 20) + heading + more)
+    assert hidden_characters(text) == set()
