@@ -86,8 +86,7 @@ async def claude(claude_binary: Path, computer: Computer) -> AsyncIterator[Claud
     try:
         yield rig
     finally:
-        await computer.stop()
-        rig.model.close()
+        await rig.stop()
 
 
 @pytest.fixture
@@ -97,8 +96,7 @@ async def codex(codex_binary: Path, computer: Computer) -> AsyncIterator[CodexRi
     try:
         yield rig
     finally:
-        await computer.stop()
-        rig.model.close()
+        await rig.stop()
 
 
 @pytest.hookimpl(wrapper=True)

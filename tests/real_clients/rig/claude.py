@@ -103,6 +103,11 @@ class ClaudeRig:
         command = [str(self.program), *_MODE, "-p", prompt, *arguments]
         return await self.computer.run(*command, extra=self.variables)
 
+    async def stop(self) -> None:
+        """End everything on the computer, then the fake model."""
+        await self.computer.stop()
+        self.model.close()
+
     def registration(self, pid: int) -> dict[str, Any]:
         """The session file that Claude keeps for its process, or {}."""
         path = self.computer.home / ".claude" / "sessions" / f"{pid}.json"

@@ -31,6 +31,7 @@ _CONFIG = """\
 model = "fake-model"
 model_provider = "fake"
 check_for_update_on_startup = false
+disable_paste_burst = true
 
 [model_providers.fake]
 name = "fake"
@@ -105,18 +106,37 @@ class CodexRig:
         name: str = "codex",
         *arguments: str,
         daemon: bool = False,
+        review: bool = False,
         folder: Path | None = None,
     ) -> CodexChat:
         """A chat in a terminal, ready for typing.
 
-        With `daemon` its server is the one that all terminals share; otherwise
-        it is the chat's own process.
+        With `daemon` its server is the one that all terminals of this home
+        share, and hooks run only once trusted; otherwise it is the chat's own
+        process and the trust of hooks is bypassed. `review` waits for the
+        question about new hooks and answers it with "Trust all".
         """
-        alone = [] if daemon else ["--no-daemon"]
-        command = [str(self.program), *alone, BYPASS_HOOK_TRUST, *arguments]
+        # The bypass makes Codex leave the shared daemon alone.
+        alone = [] if daemon else ["--no-daemon", BYPASS_HOOK_TRUST]
+        command = [str(self.program), *alone, *arguments]
         pane = self.computer.open_terminal(name, command, self.variables, folder)
+        if review:
+            await pane.wait_text("Hooks need review", 40)
+            mark = "› 2. Trust all"  # noqa: RUF001 - Codex's own
+            await pane.press_until("2", lambda screen: mark in screen)
+            await pane.press_until("Enter", lambda screen: mark not in screen)
         await wait_until(lambda: _is_ready(pane.text()), "a Codex composer", 40)
         return CodexChat(pane)
+
+    async def stop(self) -> None:
+        """End everything on the computer, and the daemon's files outside it."""
+        socket = self.codex_home / "app-server-control" / "app-server-control.sock"
+        target = socket.readlink() if socket.is_symlink() else None
+        await self.computer.stop()
+        self.model.close()
+        if target is not None:
+            target.unlink(missing_ok=True)
+            target.with_suffix(".lock").unlink(missing_ok=True)
 
     def daemon(self) -> ProcessRow | None:
         """The shared app-server of this home, if one runs."""

@@ -7,8 +7,9 @@ program in it is the pane's own process, with no shell above it.
 
 from __future__ import annotations
 
+import itertools
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.real_clients.rig.processes import ProcessRow, process_row
@@ -87,6 +88,23 @@ class Pane:
     def press(self, *keys: str) -> None:
         """Press named keys, such as Enter, Escape or C-c."""
         self._terminals.run("send-keys", "-t", self.name, *keys)
+
+    async def press_until(self, key: str, shown: Callable[[str], bool]) -> None:
+        """Press a key, again and again, until the screen is as wanted.
+
+        Only for keys that do no harm twice: a program that has just drawn a
+        question may throw away what was pressed before it listened.
+        """
+        presses = itertools.count()
+
+        def pressed() -> bool:
+            if shown(self.text()):
+                return True
+            if next(presses) % 10 == 0:
+                self.press(key)
+            return False
+
+        await wait_until(pressed, f"the effect of {key} in {self.name}")
 
     async def type(self, text: str) -> None:
         """Type one line and press Enter once the terminal shows it."""
