@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bridge.core.ids import MessageId
 from bridge.core.records import Attachment, Delivery, Submission
@@ -182,6 +183,21 @@ def render_offer(content: OfferContent) -> str:
     text = "\n\n".join(parts)
     _check_nonce(content, text)
     return text
+
+
+def shortened(
+    content: OfferContent, fits: Callable[[OfferContent], bool]
+) -> OfferContent:
+    """The content with as many unsure and refused lines as fit, at least none.
+
+    What is left out is for the next offer: mark as told only what remains.
+    """
+    while (content.unsure or content.refused) and not fits(content):
+        if len(content.refused) >= len(content.unsure):
+            content = replace(content, refused=content.refused[:-1])
+        else:
+            content = replace(content, unsure=content.unsure[:-1])
+    return content
 
 
 def _paragraph(lines: Iterable[str]) -> list[str]:
