@@ -1,6 +1,6 @@
 """Everything that can happen to a machine, and nothing else.
 
-Three groups, one per machine. An event is what the outside says; it carries the
+Four groups, one per machine. An event is what the outside says; it carries the
 facts that a decision needs and no more. `at` is a wall time passed in by the
 driver, since the core reads no clock.
 """
@@ -90,6 +90,21 @@ class Aged(Event, frozen=True):
 
 class Pressure(Event, frozen=True):
     """The quota needs room (quota decides whom to ask)."""
+
+
+# ---- one receipt --------------------------------------------------------------
+
+
+class ReceiptTaken(Event, frozen=True):
+    """The server has it (or had it already)."""
+
+
+class ReceiptRefused(Event, frozen=True):
+    """The server takes no receipt from this lease any more (410, 404)."""
+
+
+class ReceiptRestarted(Event, frozen=True):
+    """The daemon started and found the row."""
 
 
 # ---- one submission ----------------------------------------------------------

@@ -1,0 +1,125 @@
+"""How much the journal keeps, and what goes when it must.
+
+Owns the bounds of one bridge. Promises that a pending message is never dropped
+to make room, that no attachment can take the room another is guaranteed, and
+that what is retired first is what is least needed. Acknowledgements are never
+asked about room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from bridge.core.ids import AttachmentId
+from bridge.core.records import Delivery, DeliveryState
+
+RETENTION_S = 7 * 24 * 3600.0
+# A stream that was stopped at the wall starts again below this part of the limits,
+# so that it does not stop and start with each message.
+RESUME_BELOW = 0.8
+
+_RETIRED_BY_AGE = frozenset(
+    {
+        DeliveryState.OFFERED,
+        DeliveryState.AMBIGUOUS,
+        DeliveryState.ADMITTED,
+        DeliveryState.PROCESSED,
+        DeliveryState.WITHHELD,
+    }
+)
+_UNSURE = frozenset({DeliveryState.OFFERED, DeliveryState.AMBIGUOUS})
+
+
+class Limits(Struct, frozen=True):
+    """The bounds: rows of one attachment, body bytes of all, the promised share."""
+
+    rows: int = 2_000
+    total_bytes: int = 32 * 1024 * 1024
+    share_bytes: int = 1024 * 1024
+
+
+class Usage(Struct, frozen=True):
+    """How much one attachment keeps: rows, and bytes of their bodies in UTF-8."""
+
+    rows: int = 0
+    body_bytes: int = 0
+
+
+def body_bytes(deliveries: Iterable[Delivery]) -> int:
+    """UTF-8 bytes of the bodies that are kept."""
+    return sum(
+        len(delivery.body.encode("utf-8", "surrogatepass"))
+        for delivery in deliveries
+        if delivery.body is not None
+    )
+
+
+def share(count: int, limits: Limits) -> int:
+    """What each of `count` attachments is guaranteed, in bytes."""
+    return min(limits.share_bytes, limits.total_bytes // (count + 1))
+
+
+def allowance(
+    used: Mapping[AttachmentId, Usage], attachment_id: AttachmentId, limits: Limits
+) -> int:
+    """The body bytes that this attachment may hold now.
+
+    `used` names every attachment of this bridge, empty ones too. Everything that
+    the others neither hold nor are guaranteed, less one share for an attachment
+    yet to come; at least the own share, as long as the total is not really held
+    by others.
+    """
+    others = [usage.body_bytes for key, usage in used.items() if key != attachment_id]
+    own_share = share(len(others) + 1, limits)
+    reserved = sum(max(held, own_share) for held in others) + own_share
+    free = max(own_share, limits.total_bytes - reserved)
+    return max(0, min(free, limits.total_bytes - sum(others)))
+
+
+def has_room(
+    used: Mapping[AttachmentId, Usage],
+    attachment_id: AttachmentId,
+    new_bytes: int,
+    limits: Limits,
+) -> bool:
+    """May one more message of `new_bytes` be taken into this attachment?"""
+    own = used.get(attachment_id, Usage())
+    allowed = allowance(used, attachment_id, limits)
+    return own.rows < limits.rows and own.body_bytes + new_bytes <= allowed
+
+
+def may_resume(
+    used: Mapping[AttachmentId, Usage], attachment_id: AttachmentId, limits: Limits
+) -> bool:
+    """May a stream that was stopped at the wall bring messages again?"""
+    own = used.get(attachment_id, Usage())
+    allowed = allowance(used, attachment_id, limits)
+    return (
+        own.rows < RESUME_BELOW * limits.rows
+        and own.body_bytes < RESUME_BELOW * allowed
+    )
+
+
+def retire_by_age(deliveries: Iterable[Delivery], at: float) -> tuple[Delivery, ...]:
+    """What is to hear Aged: settled and unsure ones older than RETENTION_S."""
+    return tuple(
+        delivery
+        for delivery in deliveries
+        if delivery.state in _RETIRED_BY_AGE and at - delivery.changed_at > RETENTION_S
+    )
+
+
+def retire_under_pressure(
+    deliveries: Iterable[Delivery], count: int
+) -> tuple[Delivery, ...]:
+    """At most `count` that are to hear Pressure, the least needed first.
+
+    Processed ones, oldest first; then offered and ambiguous ones whose id the
+    agent was told of, oldest first.
+    """
+    kept = sorted(deliveries, key=lambda delivery: delivery.sequence)
+    processed = [row for row in kept if row.state is DeliveryState.PROCESSED]
+    named = [row for row in kept if row.state in _UNSURE and row.named]
+    return tuple([*processed, *named][: max(0, count)])
