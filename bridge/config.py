@@ -1,0 +1,154 @@
+"""The person's settings and credentials, as files.
+
+Owns their shapes and their strict reading: a field that this version does not
+know, a file that others could read and a server address that would leak a token
+are refused with the fix. Promises that no error, log line or repr ever holds
+what is in them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import shlex
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import SplitResult, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from bridge.errors import EXIT_CONFIG, Refused
+from bridge.paths import read_private_file, write_private_file
+
+EMBEDDED = "embedded"
+"""The word for the server that the bridge itself hosts."""
+
+_FILE_LIMIT = 64 * 1024  # bytes
+
+Shape = TypeVar("Shape", "Settings", "Credentials")
+
+
+class Credentials(Struct, frozen=True, forbid_unknown_fields=True):
+    """The tokens of one connection; `expires_at` is wall seconds, 0 for unknown."""
+
+    access_token: str
+    refresh_token: str = ""
+    expires_at: float = 0.0
+    connection_id: str = ""
+
+    def __repr__(self) -> str:
+        """Never a token."""
+        return f"Credentials(connection_id={self.connection_id!r})"
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the person chose; an empty `server` means the embedded one."""
+
+    server: str = ""
+    credentials: Credentials | None = None
+
+    @property
+    def is_embedded(self) -> bool:
+        """True while the bridge hosts its own server."""
+        return not self.server
+
+
+def load_settings(file: Path, server: str = "") -> Settings:
+    """The settings in `file`, or the defaults when there is no such file.
+
+    `server` is the command line's choice and wins; tokens of another server are
+    then not used. Raises Refused (exit 78).
+    """
+    settings = _load(file, Settings) or Settings()
+    kept = "" if settings.is_embedded else server_address(settings.server)
+    if not server:
+        return msgspec.structs.replace(settings, server=kept)
+    chosen = "" if server == EMBEDDED else server_address(server)
+    same = chosen == kept
+    return Settings(chosen, settings.credentials if same else None)
+
+
+def save_settings(file: Path, settings: Settings) -> None:
+    """Replace the settings file; raises Refused, or OSError for a failing disk."""
+    write_private_file(file, _encoded(settings))
+
+
+def load_credentials(file: Path) -> Credentials | None:
+    """The credentials in `file`, or None without one; raises Refused (exit 78)."""
+    return _load(file, Credentials)
+
+
+def save_credentials(file: Path, credentials: Credentials) -> None:
+    """Replace a credentials file; raises as save_settings does."""
+    write_private_file(file, _encoded(credentials))
+
+
+def server_address(text: str) -> str:
+    """A server's base address in one spelling; raises Refused (exit 78).
+
+    https, or http on this computer only, since every call carries a token.
+    """
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise _bad_address("it is no address") from error
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        raise _bad_address("it is not https://HOST")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise _bad_address("it holds more than a host and a path")
+    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+        raise _bad_address("http would show your token to the network")
+    return _spelled(parts, port)
+
+
+def _spelled(parts: SplitResult, port: int | None) -> str:
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    number = "" if port is None else f":{port}"
+    return f"{parts.scheme}://{host}{number}{parts.path.rstrip('/')}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _load(file: Path, shape: type[Shape]) -> Shape | None:
+    content = read_private_file(file, _FILE_LIMIT)
+    if content is None:
+        return None
+    try:
+        return msgspec.json.decode(content, type=shape)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        place = shlex.quote(str(file))
+        # Not "from error": its text may quote what is in the file.
+        raise Refused(
+            "bad_settings",
+            f"{file} cannot be used: {_kind_of(error)}.",
+            f"Mend it, or move it away: mv {place} {place}.old",
+            exit_code=EXIT_CONFIG,
+        ) from None
+
+
+def _kind_of(error: Exception) -> str:
+    if isinstance(error, msgspec.ValidationError):
+        if "unknown field" in str(error):
+            return "it has a field that this version does not know"
+        return "a field is missing or of the wrong kind"
+    return "it is not JSON"
+
+
+def _encoded(content: Settings | Credentials) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+
+
+def _bad_address(why: str) -> Refused:
+    return Refused(
+        "bad_server_address",
+        f"The server's address cannot be used: {why}.",
+        "Give it as https://HOST, or http://localhost:PORT for this computer.",
+        exit_code=EXIT_CONFIG,
+    )
