@@ -221,6 +221,19 @@ AnyRequest = (
 )
 
 
+READS = (
+    Hello,
+    Status,
+    Prepare,
+    Agents,
+    MessagesList,
+    MessagesRead,
+    SessionRead,
+    SessionPeers,
+    SessionMessageStatus,
+)
+"""The requests that change nothing and may be asked again at will."""
+
 _decoder = msgspec.json.Decoder(AnyRequest)
 
 
