@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -30,9 +30,10 @@ _REPORT = pytest.StashKey[pytest.TestReport]()
 _FOLDER = pytest.StashKey[Path]()
 
 
-def _must_have_clients() -> bool:
-    required = os.environ.get("AGENTWORKS_REQUIRE_CLIENTS") == "1"
-    return required or os.environ.get("CI") == "true"
+def must_have_clients(environment: Mapping[str, str]) -> bool:
+    """Whether a run with this environment fails where a program is missing."""
+    required = environment.get("AGENTWORKS_REQUIRE_CLIENTS") == "1"
+    return required or environment.get("CI") == "true"
 
 
 def _require(program: Path) -> Path:
@@ -43,7 +44,7 @@ def _require(program: Path) -> Path:
     if not missing:
         return program
     reason = f"not installed: {', '.join(missing)}; run: make clients"
-    if _must_have_clients():
+    if must_have_clients(os.environ):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
 

@@ -143,7 +143,7 @@ class ClaudeChat:
         """Until Claude itself says that it waits for a prompt."""
         await wait_until(
             lambda: self.registration.get("status") == "idle",
-            f"an idle Claude in {self.pane.name}: {self.pane.text()[-2000:]}",
+            f"an idle Claude in {self.pane.name}",
             deadline_s,
         )
 

@@ -15,8 +15,11 @@ import trio
 
 from tests.real_clients.rig.processes import (
     Finished,
+    ProcessRow,
     end_processes_of,
+    processes_of,
     run_apart,
+    runs,
 )
 from tests.real_clients.rig.terminal import Pane, Terminals
 
@@ -84,6 +87,10 @@ class Computer:
             self.record(Path(command[0]).name),
             deadline_s,
         )
+
+    def processes(self, program: str) -> list[ProcessRow]:
+        """What runs this program, or this script in an interpreter, on it now."""
+        return [row for row in processes_of(self.home) if runs(row.pid, program)]
 
     async def stop(self) -> None:
         """Save the screens, then end everything, cancelled or not."""

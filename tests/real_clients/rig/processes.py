@@ -81,6 +81,13 @@ def arguments_of(pid: int) -> list[str]:
     return os.fsdecode(raw).split("\0")[:-1]
 
 
+def runs(pid: int, program: str) -> bool:
+    """Whether a process is this program, or an interpreter running that script."""
+    words = arguments_of(pid)
+    script = [word for word in words[1:] if not word.startswith("-")][:1]
+    return program in {Path(word).name for word in (*words[:1], *script)}
+
+
 def processes_of(home: Path) -> Iterator[ProcessRow]:
     """Every live process that was started with this HOME."""
     for entry in Path("/proc").iterdir():
