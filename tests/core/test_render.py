@@ -207,11 +207,6 @@ def test_headers_and_fences_have_no_markup(content: OfferContent) -> None:
     assert not any(set(line) & set("<>&") for line in lines if content.nonce in line)
 
 
-@given(contents())
-def test_the_same_content_gives_the_same_text(content: OfferContent) -> None:
-    assert render_offer(content) == render_offer(content)
-
-
 # ---- the nonce -----------------------------------------------------------------
 
 
