@@ -43,7 +43,8 @@ async def test_a_terminals_program_has_no_parent_but_tmux(computer: Computer) ->
 
     assert server is not None
     assert server.parent_pid == 1 or server.parent_pid != os.getpid()
-    assert computer.processes("sleep") == [pane.process()]
+    rows = await wait_until(lambda: computer.processes("sleep"), "a sleep")
+    assert [row.pid for row in rows] == [pane.process().pid]
 
 
 async def test_stopping_a_computer_ends_even_what_ignores_a_hangup(
