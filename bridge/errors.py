@@ -8,6 +8,8 @@ not a BridgeError is a bug and ends the nursery it happens in.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -62,7 +64,8 @@ class Unavailable(BridgeError):
 class Refused(BridgeError):
     """Do not try again: a person or a new lease is needed (401, 403, 404, 409).
 
-    `exit_code` follows from `status` unless it is given.
+    `exit_code` follows from `status` unless it is given. `details` are facts that
+    the server gave with its no (nearest names, who holds a name), as decoded JSON.
     """
 
     def __init__(
@@ -72,9 +75,11 @@ class Refused(BridgeError):
         hint: str = "",
         status: int | None = None,
         exit_code: int | None = None,
+        details: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(code, message, hint)
         self.status = status
+        self.details: Mapping[str, object] = details or {}
         by_status = _EXIT_BY_STATUS.get(status or 0, EXIT_FAILED)
         self.exit_code = by_status if exit_code is None else exit_code
 

@@ -1,0 +1,125 @@
+"""What a failed call means, in our words.
+
+Owns the one translation of httpx's errors and of HTTP statuses. Promises that a
+call that may have done something is never reported as if it had not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import msgspec
+
+from bridge.core.reconnect import retry_after
+from bridge.errors import BridgeError, Invalid, Refused, Unavailable, Unknown
+
+# What a server may say to people and agents through us.
+MESSAGE_LIMIT = 500
+
+_NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.ProxyError,
+)
+_LATER = (408, 425, 429, 503)
+
+
+class ErrorBody(msgspec.Struct, frozen=True):
+    """The server's `{"error": ...}`: an object, or OAuth's bare code."""
+
+    error: dict[str, Any] | str
+
+
+def not_reached(error: Exception) -> Unavailable:
+    """Certainly nothing was sent."""
+    return Unavailable(
+        "server_unreachable",
+        f"The message server cannot be reached ({type(error).__name__}).",
+        "What was to be sent is kept and tried again.",
+    )
+
+
+def lost(is_repeatable: bool, what: str) -> BridgeError:
+    """The request went out, perhaps; its answer did not come."""
+    if is_repeatable:
+        return Unavailable(
+            "reply_lost",
+            f"The message server did not answer ({what}).",
+            "It is asked again.",
+        )
+    return Unknown(
+        "outcome_unknown",
+        f"The message server may or may not have done it ({what}).",
+        "Repeat it only with the same submission id.",
+    )
+
+
+def from_exception(error: httpx.HTTPError, is_repeatable: bool) -> BridgeError:
+    """The error for what httpx raised."""
+    if isinstance(error, _NOT_SENT):
+        return not_reached(error)
+    return lost(is_repeatable, type(error).__name__)
+
+
+def nonsense(what: str) -> Invalid:
+    """The server sent what no server of this kind sends."""
+    return Invalid(
+        "bad_reply",
+        f"The message server's answer makes no sense ({what}).",
+        "Check that the address is an AgentWorks server.",
+    )
+
+
+def from_reply(
+    reply: httpx.Response, content: bytes, wall_s: float, is_repeatable: bool
+) -> BridgeError:
+    """The error for an answer whose status is not 200."""
+    status = reply.status_code
+    code, message, details = _said(status, content)
+    if status in _LATER:
+        return Unavailable(code, message, retry_after_s=_floor(reply, wall_s))
+    if 400 <= status < 500:
+        return Refused(code, message, status=status, details=details)
+    if 300 <= status < 400:
+        return Unavailable(
+            "redirected",
+            "The message server sent us elsewhere; that is not followed, since the"
+            " other place would get the token.",
+            "Check the server's address, and whether this network asks for a login.",
+        )
+    if status >= 500:
+        known = lost(is_repeatable, f"status {status}")
+        if isinstance(known, Unavailable):
+            known.retry_after_s = _floor(reply, wall_s)
+        return known
+    return nonsense(f"status {status}")
+
+
+def _floor(reply: httpx.Response, wall_s: float) -> float | None:
+    value = reply.headers.get("retry-after")
+    if value is None:
+        return None
+    return retry_after(value, wall_s, reply.headers.get("date", ""))
+
+
+def _said(status: int, content: bytes) -> tuple[str, str, dict[str, Any]]:
+    """Code, message and further facts of an error body, whatever it holds."""
+    try:
+        body = msgspec.json.decode(content, type=ErrorBody).error
+    except msgspec.DecodeError:
+        body = {}
+    facts = {"code": body} if isinstance(body, str) else dict(body)
+    code = _plain(facts.pop("code", None)) or f"http_{status}"
+    said = _plain(facts.pop("message", None))
+    message = said or f"The message server answered {status} ({code})."
+    return code, message, facts
+
+
+def _plain(text: object) -> str:
+    """The server's text without anything that could drive a terminal."""
+    if not isinstance(text, str):
+        return ""
+    return "".join(c if c.isprintable() else " " for c in text[:MESSAGE_LIMIT]).strip()

@@ -1,0 +1,127 @@
+"""One request and its answer, whoever asks.
+
+Owns the deadline and the size limit of every call. Promises that each way of
+failing is one of our errors, and that an answer is decoded or refused whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import httpx
+import msgspec
+import trio
+from msgspec import Struct
+
+from bridge.clock import Clock
+from bridge.errors import Invalid
+from bridge.upstream import failures
+from bridge.upstream.bounded import abandon
+from bridge.upstream.clients import Server
+
+Answer = TypeVar("Answer")
+
+CALL_DEADLINE_S = 10.0
+BODY_LIMIT_BYTES = 16 * 1024 * 1024
+
+
+class Question(Struct, frozen=True):
+    """One call. `body` goes as JSON, `form` as an HTML form; one of them or none.
+
+    `is_repeatable` is False when asking twice could do a thing twice, so that a
+    lost answer must be told as Unknown.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str | int] = msgspec.field(default_factory=dict)
+    body: object = None
+    form: Mapping[str, str] | None = None
+    deadline_s: float = CALL_DEADLINE_S
+    is_repeatable: bool = True
+
+
+async def ask(
+    server: Server,
+    question: Question,
+    into: type[Answer],
+    clock: Clock,
+    token: str = "",
+) -> Answer:
+    """Ask once, and decode the answer into `into`.
+
+    Raises Unavailable (nothing happened, or it may be asked again), Unknown,
+    Refused (with status and code) or Invalid.
+    """
+    with trio.move_on_after(question.deadline_s):
+        reply, content = await _exchange(server, question, token)
+        if reply.status_code != httpx.codes.OK:
+            raise failures.from_reply(
+                reply, content, clock.wall(), question.is_repeatable
+            )
+        return _decoded(content, into, question.is_repeatable)
+    raise failures.lost(question.is_repeatable, f"{question.deadline_s:.0f} s passed")
+
+
+async def _exchange(
+    server: Server, question: Question, token: str
+) -> tuple[httpx.Response, bytes]:
+    request = _request(server.calls, question, token)
+    try:
+        reply = await server.calls.send(request, stream=True)
+        try:
+            return reply, await read_capped(reply, BODY_LIMIT_BYTES)
+        finally:
+            await reply.aclose()
+    except httpx.HTTPError as error:
+        raise failures.from_exception(error, question.is_repeatable) from error
+    except OSError as error:
+        # A socket path that cannot be used is no httpx error.
+        raise failures.not_reached(error) from error
+    except Invalid as error:
+        if question.is_repeatable:
+            raise
+        raise failures.lost(False, "an unusable answer") from error
+
+
+def _request(
+    client: httpx.AsyncClient, question: Question, token: str
+) -> httpx.Request:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    content = None
+    if question.body is not None:
+        content = msgspec.json.encode(question.body)
+        headers["Content-Type"] = "application/json"
+    return client.build_request(
+        question.method,
+        question.path,
+        params=dict(question.query) or None,
+        content=content,
+        data=None if question.form is None else dict(question.form),
+        headers=headers,
+    )
+
+
+async def read_capped(reply: httpx.Response, limit_bytes: int) -> bytes:
+    """The whole body as it was sent; raises Invalid past the limit or encoded."""
+    if reply.headers.get("content-encoding", "identity") != "identity":
+        raise failures.nonsense("an encoding that was not asked for")
+    parts: list[bytes] = []
+    size = 0
+    chunks = reply.aiter_raw()
+    async for part in chunks:
+        size += len(part)
+        if size > limit_bytes:
+            await abandon(chunks)
+            raise failures.nonsense(f"more than {limit_bytes} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _decoded(content: bytes, into: type[Answer], is_repeatable: bool) -> Answer:
+    try:
+        return msgspec.json.decode(content, type=into)
+    except msgspec.DecodeError as error:
+        found = failures.nonsense(str(error))
+        raise (found if is_repeatable else failures.lost(False, str(error))) from error
