@@ -1,0 +1,139 @@
+"""Which providers stand above a process, and which live sessions there are.
+
+Owns the reading of an ancestry and of environments into what core/caller decides
+by. Promises that a fact which cannot be read grants nothing, and that a live
+session is one whose own process says so. Facts and environments come from
+`providers/process`, passed in as functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from bridge.core.caller import Ancestry, Evidence, ProcessFacts, ProviderFound
+from bridge.errors import Refused
+from bridge.providers import claude, script
+from bridge.providers.claude_registration import registration_of
+from bridge.providers.known import PROVIDERS
+
+FactsOf = Callable[[int], ProcessFacts | None]
+# The environment of a process as it was started, None when it cannot be read.
+EnvironmentOf = Callable[[int], Mapping[str, str] | None]
+IsScript = Callable[[ProcessFacts], bool]
+
+_MARKS = frozenset(mark for provider in PROVIDERS.values() for mark in provider.MARKS)
+
+
+class LiveSession(Struct, frozen=True):
+    """One chat that is open now, by its own process's word."""
+
+    provider: str
+    session_id: str
+    process: ProcessFacts
+    folder: str = ""
+    version: str = ""
+    name: str = ""
+
+
+def program_of(facts: ProcessFacts) -> str | None:
+    """The provider whose program this process runs, or None."""
+    for name, provider in PROVIDERS.items():
+        if provider.is_program(facts):
+            return name
+    return None
+
+
+def provider_of(ancestry: Ancestry) -> tuple[str, ProcessFacts] | None:
+    """The first provider process at or above the caller, or None.
+
+    It says what a caller may not do, so that a chain with a gap is read too; only
+    a whole chain may be taken for a permission.
+    """
+    for facts in ancestry.chain:
+        if (name := program_of(facts)) is not None:
+            return name, facts
+    return None
+
+
+def evidence_of(
+    ancestry: Ancestry, environment_of: EnvironmentOf, is_script: IsScript
+) -> Evidence:
+    """What core/caller decides by, for the process that `ancestry` begins with.
+
+    `is_script` tells whether a process is attached as a script, which nothing but
+    its process key can make it. A mark that the nearest provider's process was
+    itself started with says nothing about what that process started, so it is
+    left out below it.
+    """
+    found = tuple(_found(ancestry, is_script))
+    environments = [environment_of(facts.pid) for facts in ancestry.chain]
+    nearest = found[0].at if found else len(environments)
+    inherited = (environments[nearest] if found else None) or {}
+    below = [_marks(each, inherited) for each in environments[:nearest]]
+    above = [_marks(each, {}) for each in environments[nearest:]]
+    session_id = _own_session(found[0].provider, environments[0]) if found else ""
+    return Evidence(ancestry, found, (*below, *above), session_id)
+
+
+def live_sessions(
+    pids: Iterable[int], facts_of: FactsOf, environment_of: EnvironmentOf
+) -> list[LiveSession]:
+    """The chats that are open now among these processes, by pid.
+
+    Claude Code only: Codex says nowhere which chats its process has open.
+    """
+    found = []
+    for pid in sorted(set(pids)):
+        facts = facts_of(pid)
+        session = None if facts is None else live_session(facts, environment_of)
+        if session is not None:
+            found.append(session)
+    return found
+
+
+def live_session(
+    process: ProcessFacts, environment_of: EnvironmentOf
+) -> LiveSession | None:
+    """The chat that this process has open, or None when it does not say."""
+    if not claude.is_program(process):
+        return None
+    registration = registration_of(process, environment_of(process.pid))
+    if registration is None:
+        return None
+    return LiveSession(
+        provider=claude.NAME,
+        session_id=registration.session_id,
+        process=process,
+        folder=registration.folder,
+        version=registration.version,
+        name=registration.name,
+    )
+
+
+def _found(ancestry: Ancestry, is_script: IsScript) -> Iterable[ProviderFound]:
+    for place, facts in enumerate(ancestry.chain):
+        name = script.NAME if is_script(facts) else program_of(facts)
+        if name is not None:
+            yield ProviderFound(name, place, PROVIDERS[name].SHELL_MARKS)
+
+
+def _own_session(provider: str, environment: Mapping[str, str] | None) -> str:
+    """Empty where the host names none, or hints that contradict each other."""
+    try:
+        return PROVIDERS[provider].session_of_environment(environment or {}) or ""
+    except Refused:
+        return ""
+
+
+def _marks(
+    environment: Mapping[str, str] | None, inherited: Mapping[str, str]
+) -> frozenset[str] | None:
+    if environment is None:
+        return None
+    return frozenset(
+        name
+        for name in _MARKS.intersection(environment)
+        if environment[name] and environment[name] != inherited.get(name)
+    )

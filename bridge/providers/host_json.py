@@ -1,0 +1,125 @@
+"""What a host's hook says on stdin, read strictly and within bounds.
+
+Owns the bounds, the shape that Claude Code and Codex share, and the writing of
+our answers. Promises that anything but one JSON object with the fields we need,
+each of its type and within its limit, raises Invalid, and that a field which a
+newer host adds changes nothing. The content is never quoted in an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from bridge.core.caller import HookEvent, HookInput
+from bridge.core.render import Print
+from bridge.errors import Invalid
+
+# The hook client stops reading there too.
+STDIN_LIMIT_BYTES = 8 * 1024 * 1024
+FOLDER_LIMIT = 4096
+WORD_LIMIT = 64
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+
+
+class Said(Struct, frozen=True):
+    """The fields of one hook event that we read; a host may say more.
+
+    `turn_id` is Codex's word for the turn, `prompt_id` Claude's. An `agent_id`
+    means that a subagent is speaking, whatever else is said.
+    """
+
+    session_id: str
+    hook_event_name: str
+    cwd: str = ""
+    prompt: str | UnsetType = UNSET
+    stop_hook_active: bool | UnsetType = UNSET
+    source: str = ""
+    reason: str = ""
+    agent_id: str | None = None
+    turn_id: str = ""
+    prompt_id: str = ""
+    command_name: str = ""
+    command_args: str = ""
+
+
+def read(host: str, event_word: str, stdin: bytes) -> Said:
+    """The event on a hook's stdin; `event_word` is what the hook line says it is.
+
+    Raises Invalid for more than 8 MiB, anything that is not the JSON object we
+    expect, and an event other than `event_word`.
+    """
+    if len(stdin) > STDIN_LIMIT_BYTES:
+        raise _invalid(host, f"said more than {STDIN_LIMIT_BYTES} bytes")
+    try:
+        said = msgspec.json.decode(stdin, type=Said)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _invalid(host, "said something we cannot read") from error
+    if said.hook_event_name != event_word:
+        raise _invalid(host, "named another event than the hook's own line")
+    _check_bounds(host, said)
+    return said
+
+
+def to_input(
+    host: str, events: Mapping[str, HookEvent], said: Said, is_subagent: bool
+) -> HookInput:
+    """The event in our words; one that is not in `events` is OTHER.
+
+    Raises Invalid when a prompt event has no prompt, or a turn's end does not
+    say whether it follows a hook's own continuation.
+    """
+    event = events.get(said.hook_event_name, HookEvent.OTHER)
+    if event is HookEvent.PROMPT and said.prompt is UNSET:
+        raise _invalid(host, "sent a prompt event without a prompt")
+    if event is HookEvent.TURN_ENDED and said.stop_hook_active is UNSET:
+        raise _invalid(host, "did not say whether a hook continued this turn")
+    return HookInput(
+        provider=host,
+        event=event,
+        session_id=said.session_id,
+        prompt=said.prompt if event is HookEvent.PROMPT and said.prompt else "",
+        is_subagent=is_subagent,
+        is_continuation=said.stop_hook_active is True,
+        source=said.source or said.reason,
+        folder=said.cwd,
+        turn_id=said.turn_id or said.prompt_id,
+    )
+
+
+def printed(answer: Mapping[str, object]) -> Print:
+    """An answer to the host: one JSON object on stdout and exit code 0."""
+    return Print(text=msgspec.json.encode(answer))
+
+
+def is_session_id(text: str) -> bool:
+    """True for what we take as the name of a session: 1 to 128 plain characters."""
+    return _ID.fullmatch(text) is not None
+
+
+def _check_bounds(host: str, said: Said) -> None:
+    if not is_session_id(said.session_id):
+        raise _invalid(host, "named no session")
+    if said.cwd and not _is_folder(said.cwd):
+        raise _invalid(host, "named a folder that cannot be one")
+    words = (said.source, said.reason, said.command_name)
+    if any(len(word) > WORD_LIMIT for word in words):
+        raise _invalid(host, "used a word that is too long")
+    ids = (said.turn_id, said.prompt_id, said.agent_id or "")
+    if any(each and not is_session_id(each) for each in ids):
+        raise _invalid(host, "used an id that cannot be one")
+
+
+def _is_folder(text: str) -> bool:
+    return text.startswith("/") and "\0" not in text and len(text) <= FOLDER_LIMIT
+
+
+def _invalid(host: str, what: str) -> Invalid:
+    return Invalid(
+        "hook_unreadable",
+        f"A hook of {host} {what}, so it was not answered.",
+        "If this goes on, look at the hook's line: agentworks bridge status",
+    )
