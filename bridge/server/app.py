@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -22,8 +21,6 @@ from bridge.server.exchange import as_problem, refuse
 from bridge.server.faults import named
 from bridge.server.problems import Problem
 from bridge.server.rooms import Rooms
-
-_LOG = structlog.get_logger("bridge.server")
 
 _PUBLIC = "/api/external/v1"
 _BRIDGE = _PUBLIC + "/bridge"
@@ -79,7 +76,7 @@ def _guarded(rooms: Rooms, call: Call) -> Callable[[Request], Awaitable[Response
             problem = as_problem(error)
             if problem is not None:
                 return refuse(problem)
-            _LOG.error("call_failed", call=call.__name__, error=named(error))
+            rooms.log.error("call_failed", call=call.__name__, error=named(error))
             return refuse(Problem(500, "internal", "The server failed at this call."))
 
     return endpoint  # type: ignore[return-value]

@@ -47,26 +47,34 @@ def lease(unit: Unit, attachment_id: str | None) -> Row[Any] | None:
     return unit.row(select(attachments).where(attachments.c.id == attachment_id))
 
 
-def own_lease(unit: Unit, caller: Caller, attachment_id: str) -> Row[Any]:
-    """The current lease that this child holds, joined with its agent.
+def any_lease(unit: Unit, caller: Caller, attachment_id: str) -> Row[Any]:
+    """A lease of this child's agent in whatever state, joined with its agent.
 
-    404 for another agent's, 410 when it is over. The row has the attachment's
-    `lease_id`, `lease_state` and every column of the agent.
+    404 for another agent's, and for a current one that another child holds. The
+    row has the attachment's `lease_id` and `lease_state` and the whole agent.
     """
-    agent_id = caller.child()
     row = unit.row(
         select(
             attachments.c.id.label("lease_id"),
             attachments.c.state.label("lease_state"),
+            attachments.c.child_id,
             agents,
         ).where(
             attachments.c.id == attachment_id,
-            attachments.c.agent_id == agent_id,
+            attachments.c.agent_id == caller.child(),
             attachments.c.agent_id == agents.c.id,
         )
     )
     if row is None:
         raise not_found()
+    if row.lease_state in CURRENT and row.child_id != caller.connection_id:
+        raise not_found()
+    return row
+
+
+def own_lease(unit: Unit, caller: Caller, attachment_id: str) -> Row[Any]:
+    """The current lease that this child holds; 410 when it is over."""
+    row = any_lease(unit, caller, attachment_id)
     if row.lease_state not in CURRENT:
         raise gone(row.lease_state)
     return row

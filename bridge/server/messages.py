@@ -143,9 +143,10 @@ def _conversation(
     """The conversation to write into, and its other side."""
     if outgoing.inbox_id is not None:
         row = participated(unit, sender, outgoing.inbox_id)
+        recipient = _reachable(unit, other_side(unit, sender, row))
         if outgoing.is_reply_only:
             _require_incoming(unit, sender, row.id)
-        return row, _reachable(unit, other_side(unit, sender, row))
+        return row, recipient
     agent = names.addressed(unit, sender.account_id, outgoing.target or "")
     recipient = agent_side(agent)
     if recipient.key == sender.key:

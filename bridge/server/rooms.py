@@ -12,6 +12,7 @@ import trio
 from msgspec import Struct
 
 from bridge.clock import Clock
+from bridge.log import Log
 from bridge.server.database import Database
 from bridge.server.limits import Settings
 from bridge.server.mailbox import Page, Reading, read, wake_key
@@ -28,14 +29,16 @@ class Rooms(Struct, frozen=True):
     store: Store
     hub: Hub
     streams: Streams
+    log: Log
 
 
-def furnish(database: Database, settings: Settings, clock: Clock) -> Rooms:
+def furnish(database: Database, settings: Settings, clock: Clock, log: Log) -> Rooms:
     """Build a server around an open database."""
     hub = Hub(settings.wake_slice)
     presence = Presence(clock, settings.live_without_stream_s)
     store = Store(database, settings, clock, presence, hub)
-    return Rooms(settings, store, hub, Streams(store, hub, presence, settings))
+    streams = Streams(store, hub, presence, settings, log)
+    return Rooms(settings, store, hub, streams, log)
 
 
 async def waited_page(

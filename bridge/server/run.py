@@ -17,6 +17,7 @@ import msgspec
 import trio
 
 from bridge.clock import Clock
+from bridge.log import Log
 from bridge.server.app import build
 from bridge.server.auth import LOCAL_ACCOUNT, LOCAL_CONNECTION, open_parent
 from bridge.server.database import Database
@@ -82,6 +83,7 @@ async def serve(
     database: Path,
     settings: Settings,
     clock: Clock,
+    log: Log,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -96,7 +98,7 @@ async def serve(
     try:
         with only_server(database):
             opened = await trio.to_thread.run_sync(Database, database, settings)
-            rooms = furnish(opened, settings, clock)
+            rooms = furnish(opened, settings, clock, log)
             try:
                 await rooms.store.write(mark_all_closed)
                 await _run(rooms, accepting, task_status)
@@ -157,7 +159,7 @@ async def _sweep_hourly(rooms: Rooms) -> None:
 
 
 async def run_alone(
-    socket_path: Path, database: Path, settings: Settings, clock: Clock
+    socket_path: Path, database: Path, settings: Settings, clock: Clock, log: Log
 ) -> None:
     """`server run --socket PATH`: bind, make the login, serve until cancelled.
 
@@ -168,7 +170,7 @@ async def run_alone(
     try:
         token = await trio.to_thread.run_sync(bootstrap_parent, database, clock)
         write_parent(database.with_name("parent.json"), token)
-        await serve(listener, database, settings, clock)
+        await serve(listener, database, settings, clock, log)
     finally:
         listener.close()
         unlink_own(socket_path, bound)

@@ -28,28 +28,25 @@ client which takes nothing in time is closed: its cursor recovers it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
-import structlog
 import trio
 from msgspec import Struct, structs
-from sqlalchemy import Row, select, update
+from sqlalchemy import update
 from starlette.types import Receive, Scope, Send
 
-from bridge.server.auth import Caller, authenticate
+from bridge.log import Log
+from bridge.server.auth import authenticate
 from bridge.server.backlog import Frame, Look, Place, look
 from bridge.server.faults import named
-from bridge.server.leases import CURRENT, LeaseState, set_state
+from bridge.server.leases import CURRENT, LeaseState, any_lease, set_state
 from bridge.server.limits import Settings
 from bridge.server.mailbox import checked_mailbox_cursor
 from bridge.server.presence import Presence
-from bridge.server.problems import Problem, not_found
-from bridge.server.schema import agents, attachments
+from bridge.server.problems import Problem
+from bridge.server.schema import agents
 from bridge.server.store import Store, Unit
 from bridge.server.wakes import Hub, Subscription
-
-_LOG = structlog.get_logger("bridge.server")
 
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -86,8 +83,14 @@ class Streams:
     """All streams of one server."""
 
     def __init__(
-        self, store: Store, hub: Hub, presence: Presence, settings: Settings
+        self,
+        store: Store,
+        hub: Hub,
+        presence: Presence,
+        settings: Settings,
+        log: Log,
     ) -> None:
+        self.log = log
         self._store = store
         self._hub = hub
         self._presence = presence
@@ -190,7 +193,7 @@ class EventStream:
                     await self._streams.follow(self._place, self, send)
                     nursery.cancel_scope.cancel()
         except Exception as error:
-            _LOG.error("stream_failed", error=named(error))
+            self._streams.log.error("stream_failed", error=named(error))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _watch(self, receive: Receive) -> None:
@@ -206,7 +209,7 @@ async def _write(send: Send, chunk: bytes) -> None:
 def _admit(unit: Unit, token: str, opening: Opening) -> Place:
     """Check the caller, mark the lease attached, and find where to start."""
     caller = authenticate(unit, token)
-    agent = _agent_of(unit, caller, opening.attachment_id)
+    agent = any_lease(unit, caller, opening.attachment_id)
     if agent.lease_state in CURRENT:
         set_state(unit, opening.attachment_id, LeaseState.ATTACHED)
         unit.run(
@@ -223,19 +226,6 @@ def _admit(unit: Unit, token: str, opening: Opening) -> Place:
         receipt=opening.receipts_after,
         has_messages=opening.has_messages,
     )
-
-
-def _agent_of(unit: Unit, caller: Caller, attachment_id: str) -> Row[Any]:
-    row = unit.row(
-        select(attachments.c.state.label("lease_state"), agents).where(
-            attachments.c.id == attachment_id,
-            attachments.c.agent_id == caller.child(),
-            attachments.c.agent_id == agents.c.id,
-        )
-    )
-    if row is None:
-        raise not_found()
-    return row
 
 
 def _mark_closed(unit: Unit, place: Place) -> None:
