@@ -86,8 +86,11 @@ def save_credentials(file: Path, credentials: Credentials) -> None:
 def server_address(text: str) -> str:
     """A server's base address in one spelling; raises Refused (exit 78).
 
-    https, or http on this computer only, since every call carries a token.
+    https, or http on this computer only, since every call carries a token; or
+    unix:///PATH for a server of ours that listens on a private socket.
     """
+    if text.startswith("unix:///"):
+        return text
     try:
         parts = urlsplit(text)
         port = parts.port

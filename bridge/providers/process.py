@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 
+import psutil
 import trio
 
 from bridge.core.caller import Ancestry, ProcessFacts
@@ -39,6 +40,7 @@ __all__ = [
     "is_alive",
     "key_of",
     "marks_of",
+    "pids_of_user",
     "wait_gone",
 ]
 
@@ -124,6 +126,17 @@ def marks_of(pid: int) -> Mapping[str, str] | None:
     None when it cannot be read, which grants nothing.
     """
     return read_variables(pid, MARKS)
+
+
+def pids_of_user() -> list[int]:
+    """The processes of this user, by their place in the process table."""
+    own = os.geteuid()
+    found = []
+    for each in psutil.process_iter(["uids"]):
+        uids = each.info["uids"]
+        if uids is not None and uids.effective == own:
+            found.append(each.pid)
+    return sorted(found)
 
 
 def key_of(facts: ProcessFacts) -> ProcessKey:

@@ -1,0 +1,236 @@
+"""The person's attach and detach, and a start of the bridge.
+
+Promises that a name is bound only by an attach, that the tokens of a new lease
+are on disk before its record, and that what waited for an agent's old session
+goes on under its new one.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from bridge.core import texts
+from bridge.core.events import (
+    Confirmed,
+    Detach,
+    Event,
+    LeaseMoved,
+    OwnAttach,
+    PersonAttach,
+    ProcessGone,
+    ServerHeld,
+    ServerReplaced,
+)
+from bridge.core.ids import SessionId
+from bridge.core.outbox import ANSWERED
+from bridge.core.records import (
+    Attachment,
+    AttachmentState,
+    DeliveryState,
+    ProcessKey,
+)
+from bridge.core.setup import RosterEntry
+from bridge.driver import stepping
+from bridge.driver.bridge import Bridge
+from bridge.driver.queue import AttachmentQueue
+from bridge.errors import EXIT_CONFLICT, Refused
+from bridge.providers import process
+from bridge.upstream import api
+from bridge.upstream.shapes import AttachRequest, Lease
+
+
+class Wish(Struct, frozen=True):
+    """What an attach asks for, once it is known who may ask it.
+
+    `name` may be empty: then the session's last name, or the server's choice.
+    `by_person`: it may confirm what is held and renew what was revoked.
+    """
+
+    provider: str
+    session_id: str
+    key: ProcessKey
+    name: str = ""
+    folder: str = ""
+    purpose: str = ""
+    by_person: bool = True
+    parent_config: str = ""
+
+
+class Attached(Struct, frozen=True):
+    """What came of it; `is_again` when the session had this name before."""
+
+    record: Attachment
+    is_again: bool
+    waiting: int = 0
+
+
+async def attach(bridge: Bridge, wish: Wish) -> Attached:
+    """Bind the name to the session; raises Refused or Unavailable."""
+    async with bridge.attaching:
+        known = bridge.roster.known(wish.provider, wish.session_id)
+        name = wish.name or (known.record.name if known is not None else "")
+        child_id = await _child_id(bridge, name)
+        request = _request(bridge, wish, name, child_id)
+        lease = await _asked(bridge, wish, request)
+        queue = await _take_lease(bridge, wish, lease)
+        watch_process(bridge, wish.key)
+        waiting = len(queue.in_state(DeliveryState.PENDING))
+        return Attached(queue.record, known is queue, waiting)
+
+
+async def _child_id(bridge: Bridge, name: str) -> str:
+    """Whose tokens we still hold for this name, so that no new child is made."""
+    holder = bridge.roster.named(name) if name else None
+    if holder is None:
+        return ""
+    tokens = await bridge.leases.read(holder.record.attachment_id)
+    return tokens.connection_id if tokens is not None else ""
+
+
+def _request(bridge: Bridge, wish: Wish, name: str, child_id: str) -> AttachRequest:
+    return AttachRequest(
+        provider=wish.provider,
+        session_id=wish.session_id,
+        host_id=bridge.link.host_id,
+        name=name or None,
+        purpose=wish.purpose or None,
+        confirm=wish.by_person,
+        child_id=child_id or None,
+    )
+
+
+async def _asked(bridge: Bridge, wish: Wish, request: AttachRequest) -> Lease:
+    """The server's lease; a held name is said in the words of the chat."""
+    try:
+        return await api.attach(bridge.link.parent, request)
+    except Refused as error:
+        holder = error.details.get("holder")
+        if error.code != "name_held" or not isinstance(holder, dict):
+            raise
+        who = str(holder.get("provider", ""))
+        text = texts.name_held(
+            str(holder.get("name", request.name)),
+            who,
+            str(holder.get("since", "")),
+            wish.provider,
+        )
+        raise Refused("name_held", text, exit_code=EXIT_CONFLICT) from error
+
+
+async def _take_lease(bridge: Bridge, wish: Wish, lease: Lease) -> AttachmentQueue:
+    queue = bridge.roster.get(lease.attachment_id)
+    await _keep_tokens(bridge, lease)
+    if queue is None:
+        queue = bridge.new_queue(_record(bridge, wish, lease))
+        bridge.roster.add(queue)
+    queue.others = tuple(
+        RosterEntry(each.name, each.provider, each.purpose, each.connected)
+        for each in lease.roster
+    )
+    at = bridge.clock.wall()
+    if lease.state == "held":
+        await stepping.step(bridge, queue, ServerHeld(at))
+        return queue
+    if queue.record.state is AttachmentState.HELD:
+        await stepping.step(bridge, queue, _attach_event(wish, at))
+        await stepping.step(bridge, queue, Confirmed(at))
+    else:
+        await stepping.step(bridge, queue, _attach_event(wish, at))
+    await _supersede(bridge, queue, at)
+    return queue
+
+
+def _attach_event(wish: Wish, at: float) -> Event:
+    kind = PersonAttach if wish.by_person else OwnAttach
+    return kind(at, wish.key)
+
+
+async def _keep_tokens(bridge: Bridge, lease: Lease) -> None:
+    """Tokens first: a record without them could not be told of anything."""
+    attachment_id = lease.attachment_id
+    bridge.link.forget(attachment_id)
+    if lease.child is not None:
+        await bridge.leases.save(attachment_id, lease.child)
+        return
+    if await bridge.leases.read(attachment_id) is not None:
+        return
+    for queue in reversed(bridge.roster.of_agent(lease.agent_id)):
+        held = await bridge.leases.read(queue.record.attachment_id)
+        if held is not None:
+            await bridge.leases.save(attachment_id, held)
+            return
+
+
+def _record(bridge: Bridge, wish: Wish, lease: Lease) -> Attachment:
+    return Attachment(
+        attachment_id=lease.attachment_id,
+        agent_id=lease.agent_id,
+        name=lease.name,
+        provider=wish.provider,
+        session_id=SessionId(wish.session_id),
+        process_key=wish.key,
+        server=bridge.link.name,
+        parent_config=wish.parent_config,
+        folder=wish.folder,
+        purpose=wish.purpose,
+        created_at=bridge.clock.wall(),
+        watermark=lease.offered_through,
+        offered_through=lease.offered_through,
+    )
+
+
+async def _supersede(bridge: Bridge, queue: AttachmentQueue, at: float) -> None:
+    """The agent's other attachments are over; what they had to send goes on here."""
+    record = queue.record
+    moved = LeaseMoved(at, record.attachment_id)
+    for other in bridge.roster.of_agent(record.agent_id):
+        if other is queue:
+            continue
+        async with queue.turn:
+            for row in list(other.submissions.values()):
+                queue.submissions.setdefault(row.submission_id, row)
+                await queue.submit(row.submission_id, moved)
+            other.submissions.clear()
+        await stepping.step(bridge, other, ServerReplaced(at))
+    for other in bridge.roster.of_process(record.process_key):
+        is_same_session = other.record.session_id == record.session_id
+        if other is not queue and is_same_session:
+            await stepping.step(bridge, other, ServerReplaced(at))
+
+
+async def detach(bridge: Bridge, queue: AttachmentQueue) -> tuple[str, ...]:
+    """End it; the submission ids that were never sent, for the person."""
+    unsent = tuple(
+        row.submission_id
+        for row in queue.submissions.values()
+        if row.state not in ANSWERED
+    )
+    await stepping.step(bridge, queue, Detach(bridge.clock.wall()))
+    return unsent
+
+
+def watch_process(bridge: Bridge, key: ProcessKey) -> None:
+    """When this process ends, everything in it goes offline."""
+    if key not in bridge.watched:
+        bridge.watched.add(key)
+        bridge.nursery.start_soon(_watch, bridge, key)
+
+
+async def _watch(bridge: Bridge, key: ProcessKey) -> None:
+    await process.wait_gone(key)
+    bridge.watched.discard(key)
+    bridge.heard.pop(key, None)
+    for queue in bridge.roster.of_process(key):
+        await stepping.step(bridge, queue, ProcessGone(bridge.clock.wall()))
+
+
+def named(bridge: Bridge, name: str) -> AttachmentQueue:
+    """The attachment of this name; raises Refused with what to do."""
+    queue = bridge.roster.named(name)
+    if queue is None:
+        raise Refused(
+            "not_attached",
+            f"No chat of this computer is attached as {name}, so nothing was done.",
+            "See who is: agentworks agents",
+        )
+    return queue

@@ -1,0 +1,77 @@
+"""The parts that every room of the driver shares; it decides nothing.
+
+Owns what is remembered of the whole bridge: the roster, which session a one-chat
+process is in, and the last verb that only the person may use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import trio
+
+from bridge.clock import Clock, rfc3339
+from bridge.core import quota
+from bridge.core.ids import AttachmentId
+from bridge.core.records import Attachment, ProcessKey, Submission
+from bridge.driver.link import Link
+from bridge.driver.queue import AttachmentQueue
+from bridge.driver.roster import Roster
+from bridge.log import Log
+from bridge.paths import Paths
+from bridge.store.journal import Journal
+from bridge.store.leases import Leases
+
+
+@dataclass
+class Bridge:
+    """See the module.
+
+    `nursery` lives as long as the daemon serves; `program` is the command as it
+    can be pasted; `stopping` is set by a stop; `attaching` lets one attach at a
+    time choose a name.
+    """
+
+    paths: Paths
+    clock: Clock
+    journal: Journal
+    leases: Leases
+    link: Link
+    log: Log
+    nursery: trio.Nursery
+    program: str
+    started_at: float
+    last_number: int = 0
+    limits: quota.Limits = field(default_factory=quota.Limits)
+    roster: Roster = field(default_factory=Roster)
+    heard: dict[ProcessKey, str] = field(default_factory=dict)
+    watched: set[ProcessKey] = field(default_factory=set)
+    warnings: list[str] = field(default_factory=list)
+    last_privileged: str = ""
+    stopping: trio.Event = field(default_factory=trio.Event)
+    attaching: trio.Lock = field(default_factory=trio.Lock)
+
+    def new_queue(self, record: Attachment) -> AttachmentQueue:
+        """A queue for a record that the journal does not hold yet."""
+        return AttachmentQueue(record, (), (), (), self.journal, self.clock)
+
+    def next_submission_number(self) -> int:
+        """The place of a new submission in the order of all of this bridge."""
+        self.last_number += 1
+        return self.last_number
+
+    def submissions(self) -> Iterator[Submission]:
+        """Every kept submission of this bridge."""
+        for queue in self.roster:
+            yield from queue.submissions.values()
+
+    def usage(self) -> dict[AttachmentId, quota.Usage]:
+        """What each attachment keeps, the empty ones too."""
+        return {queue.record.attachment_id: queue.usage() for queue in self.roster}
+
+    def note_privileged(self, verb: str, who: str) -> None:
+        """A verb that only the person may use was used: seen in log and status."""
+        when = rfc3339(self.clock.wall())
+        self.last_privileged = f"{verb} at {when} by {who}"
+        self.log.info("privileged", verb=verb, who=who)

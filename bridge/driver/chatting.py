@@ -1,0 +1,77 @@
+"""The command that a person typed in a chat, answered there.
+
+Promises that a typed command never reaches the model: whatever comes of it is
+printed as the host's block.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bridge.core import texts
+from bridge.core.command import (
+    AgentsCommand,
+    AttachCommand,
+    Command,
+    DetachCommand,
+    UsageCommand,
+)
+from bridge.driver import attaching, table
+from bridge.driver.bridge import Bridge
+from bridge.errors import BridgeError
+from bridge.local.dialogue import HookDialogue
+
+if TYPE_CHECKING:
+    from bridge.driver.hooks import Hook
+
+ATTACH_WAIT_S = 12
+
+
+async def answer_command(
+    bridge: Bridge, dialogue: HookDialogue, hook: Hook, command: Command
+) -> None:
+    """Carry it out and print what came of it."""
+    name = command.name if isinstance(command, AttachCommand) else None
+    fallback = texts.attach_in_progress(name)
+    block = hook.provider.print_block
+    await dialogue.wait(ATTACH_WAIT_S, block(hook.said.event, fallback))
+    try:
+        text = await _carry_out(bridge, hook, command)
+    except BridgeError as error:
+        text = error.sentence()
+    await dialogue.answer(block(hook.said.event, text))
+
+
+async def _carry_out(bridge: Bridge, hook: Hook, command: Command) -> str:
+    match command:
+        case AttachCommand():
+            return await _attach(bridge, hook, command)
+        case DetachCommand():
+            return await _detach(bridge, hook)
+        case AgentsCommand():
+            return texts.agents_table(table.rows(bridge))
+        case UsageCommand(text=text):
+            return text
+
+
+async def _attach(bridge: Bridge, hook: Hook, command: AttachCommand) -> str:
+    said = hook.said
+    wish = attaching.Wish(
+        provider=hook.provider.NAME,
+        session_id=said.session_id,
+        key=hook.key,
+        name=command.name or "",
+        folder=said.folder,
+    )
+    bridge.note_privileged("attach", f"typed in {hook.provider.TITLE}")
+    done = await attaching.attach(bridge, wish)
+    route = table.route(bridge, done.record)
+    return texts.attached(done.record.name, route, done.waiting, done.is_again)
+
+
+async def _detach(bridge: Bridge, hook: Hook) -> str:
+    queue = bridge.roster.known(hook.provider.NAME, hook.said.session_id)
+    if queue is None:
+        return texts.not_attached(hook.provider.NAME)
+    bridge.note_privileged("detach", f"typed in {hook.provider.TITLE}")
+    return texts.detached(queue.record.name, await attaching.detach(bridge, queue))

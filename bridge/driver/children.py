@@ -1,0 +1,71 @@
+"""One MCP child: its tools are the verbs of the session its host names.
+
+Promises that a tool acts for the session of the host's own word, never of an
+argument, and that a chat which is not attached is told how it could be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from bridge.core import loopguard, texts
+from bridge.core.caller import ChildCaller, child_caller
+from bridge.driver import identity, verbs
+from bridge.driver.bridge import Bridge
+from bridge.driver.queue import AttachmentQueue
+from bridge.errors import BridgeError, Refused
+from bridge.local.connection import Connection
+from bridge.providers import process
+from bridge.providers.known import provider_named
+
+
+async def serve_child(bridge: Bridge, connection: Connection) -> None:
+    """Serve an MCP child until its host closes it."""
+    # Only a bridge with an MCP child pays for the SDK: 36 MB without, 72 with.
+    from bridge.tools.server import ToolCall, ToolOutcome, serve_mcp
+
+    name = connection.header.words[0] if connection.header.words else ""
+    provider_named(name)
+    caller = child_caller(name, identity.evidence(bridge, connection.peer.pid))
+
+    async def call(asked: ToolCall) -> ToolOutcome:
+        try:
+            if not isinstance(caller, ChildCaller):
+                raise Refused(caller.code, caller.reason, caller.hint)
+            queue = _queue(bridge, caller, asked.meta)
+            answer = await verbs.perform(bridge, queue, asked.verb, asked.arguments)
+        except BridgeError as error:
+            return ToolOutcome(error.sentence(), is_error=True)
+        return ToolOutcome(msgspec.json.encode(answer).decode(), is_error=False)
+
+    await serve_mcp(connection.stream, connection.take_received(), call)
+
+
+def _queue(
+    bridge: Bridge, caller: ChildCaller, meta: Mapping[str, object]
+) -> AttachmentQueue:
+    """The attachment that this call speaks for; raises Refused."""
+    session_id = _session(bridge, caller, meta)
+    key = process.key_of(caller.process)
+    queue = bridge.roster.present(caller.provider, session_id, key)
+    if queue is None:
+        raise Refused("not_attached", texts.tool_of_unattached_chat(caller.provider))
+    queue.last_contact_at = bridge.clock.wall()
+    queue.guard = loopguard.tool_called(queue.guard, caller.provider)
+    return queue
+
+
+def _session(bridge: Bridge, caller: ChildCaller, meta: Mapping[str, object]) -> str:
+    if identity.has_one_chat(caller.provider):
+        return identity.session_of_process(bridge, caller.provider, caller.process)
+    thread = provider_named(caller.provider).thread_of_call(meta)
+    if thread is None:
+        raise Refused(
+            "session_unknown",
+            f"{caller.provider} did not say which of its chats calls, and the bridge "
+            "does not guess. Nothing was done.",
+            "Update the program, or use agentworks bridge message in a shell.",
+        )
+    return thread

@@ -1,0 +1,225 @@
+"""One hook: who says it, what it means, what is printed.
+
+Promises that a hook of a chat that is not attached is answered with nothing and
+no network call, that a chat is offered only its own mail, and that whatever goes
+wrong ends in nothing printed and nothing lost.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bridge.core import loopguard, texts
+from bridge.core.caller import HookCaller, HookEvent, HookInput, hook_caller
+from bridge.core.command import typed_command
+from bridge.core.effects import SaveForeignReceipt
+from bridge.core.events import SessionEnded, Unconfirmed
+from bridge.core.ids import OfferId
+from bridge.core.loopguard import Hearing, Verdict
+from bridge.core.records import (
+    AttachmentState,
+    DeliveryState,
+    OfferOutcome,
+    ProcessKey,
+    Receipt,
+)
+from bridge.core.render import Print
+from bridge.driver import chatting, identity, offering, stepping
+from bridge.driver.bridge import Bridge
+from bridge.driver.queue import AttachmentQueue
+from bridge.errors import BridgeError, Refused
+from bridge.local.dialogue import HookDialogue, Outcome
+from bridge.providers import process
+from bridge.providers.known import Provider, provider_named
+
+MAIL_WAIT_S = 2
+_OUTCOMES = {
+    Outcome.PRINTED: OfferOutcome.EMITTED,
+    Outcome.UNPRINTED: OfferOutcome.NOT_EMITTED,
+    Outcome.UNKNOWN: OfferOutcome.UNKNOWN,
+}
+_SPEAKS_OF_NOW = (HookEvent.SESSION_STARTED, HookEvent.PROMPT, HookEvent.TURN_ENDED)
+
+
+class Hook(Struct, frozen=True):
+    """One hook that may speak: what was said, by which process."""
+
+    provider: Provider
+    said: HookInput
+    caller: HookCaller
+    key: ProcessKey
+
+
+async def answer_hook(bridge: Bridge, dialogue: HookDialogue) -> None:
+    """Serve one hook connection from its first byte to its last word."""
+    try:
+        hook = _hear(bridge, dialogue, await dialogue.receive())
+    except BridgeError as error:
+        bridge.log.info("hook_not_heard", code=error.code)
+        await dialogue.silence()
+        return
+    await _note_session(bridge, hook)
+    queue = bridge.roster.present(hook.provider.NAME, hook.said.session_id, hook.key)
+    if queue is not None:
+        queue.hooks_heard = True
+        queue.last_contact_at = bridge.clock.wall()
+    match hook.said.event:
+        case HookEvent.TURN_ENDED if queue is not None:
+            await _turn_ended(bridge, dialogue, hook, queue)
+        case HookEvent.PROMPT | HookEvent.COMMAND:
+            await _prompted(bridge, dialogue, hook, queue)
+        case HookEvent.SESSION_STARTED if queue is None:
+            await _session_started(bridge, dialogue, hook)
+        case HookEvent.SESSION_ENDED if queue is not None:
+            await dialogue.silence()
+            at = bridge.clock.wall()
+            await stepping.step(bridge, queue, SessionEnded(at, hook.said.source))
+        case _:
+            await dialogue.silence()
+
+
+def _hear(bridge: Bridge, dialogue: HookDialogue, stdin: bytes) -> Hook:
+    provider = provider_named(dialogue.provider)
+    said = provider.read_hook(dialogue.event, stdin)
+    caller = hook_caller(provider.NAME, identity.evidence(bridge, dialogue.peer.pid))
+    if not isinstance(caller, HookCaller):
+        raise Refused(caller.code, caller.reason)
+    key = process.key_of(caller.process)
+    if provider.NAME == "script":
+        said = replace(said, session_id=key.text())
+    return Hook(provider, said, caller, key)
+
+
+async def _note_session(bridge: Bridge, hook: Hook) -> None:
+    """A one-chat process that speaks of another session has left the old one."""
+    said = hook.said
+    if not identity.has_one_chat(hook.provider.NAME) or said.is_subagent:
+        return
+    if said.event is HookEvent.SESSION_ENDED:
+        bridge.heard.pop(hook.key, None)
+        return
+    if said.event not in _SPEAKS_OF_NOW:
+        return
+    bridge.heard[hook.key] = said.session_id
+    for queue in bridge.roster.of_process(hook.key):
+        if queue.record.session_id != said.session_id:
+            event = SessionEnded(bridge.clock.wall(), "left")
+            await stepping.step(bridge, queue, event)
+
+
+# ---- the turn's end ---------------------------------------------------------------
+
+
+async def _turn_ended(
+    bridge: Bridge, dialogue: HookDialogue, hook: Hook, queue: AttachmentQueue
+) -> None:
+    if hook.said.is_subagent or queue.in_hook:
+        await dialogue.silence()
+        return
+    queue.in_hook = True
+    try:
+        hearing = await _evidence(bridge, queue, hook.said)
+        occasion = _occasion(bridge, hook, queue, hearing)
+        if occasion is None:
+            await dialogue.silence()
+        else:
+            await _offer(bridge, dialogue, hook, queue, occasion)
+    finally:
+        queue.in_hook = False
+
+
+async def _evidence(bridge: Bridge, queue: AttachmentQueue, said: HookInput) -> Hearing:
+    """Take in the host's sign; an offer that it contradicts is unsure from now on."""
+    at = bridge.clock.wall()
+    async with queue.turn:
+        hearing = loopguard.hear(queue.guard, said, at)
+        queue.guard = hearing.guard
+        if hearing.unconfirmed is not None:
+            await _unconfirm(queue, hearing.unconfirmed, at)
+    return hearing
+
+
+async def _unconfirm(queue: AttachmentQueue, offer_id: OfferId, at: float) -> None:
+    rows = [
+        row for row in queue.in_state(DeliveryState.OFFERED) if row.offer_id == offer_id
+    ]
+    unsure = [
+        SaveForeignReceipt(Receipt(row.attachment_id, row.message_id, "unsure", at))
+        for row in rows
+    ]
+    await queue.take([(row.message_id, Unconfirmed(at)) for row in rows], unsure)
+
+
+def _occasion(
+    bridge: Bridge, hook: Hook, queue: AttachmentQueue, hearing: Hearing
+) -> offering.Occasion | None:
+    if hearing.verdict not in (Verdict.OFFER, Verdict.ONLY_NEW):
+        return None
+    occasion = offering.Occasion(
+        route="hook",
+        budget=hook.provider.BUDGET,
+        program=bridge.program,
+        roster=queue.others,
+        only_since=hearing.only_since,
+    )
+    due = offering.is_due(queue, occasion, bridge.clock.wall())
+    return occasion if due else None
+
+
+async def _offer(
+    bridge: Bridge,
+    dialogue: HookDialogue,
+    hook: Hook,
+    queue: AttachmentQueue,
+    occasion: offering.Occasion,
+) -> None:
+    async def emit(offer_id: OfferId, text: str) -> OfferOutcome:
+        print_ = hook.provider.print_offer(HookEvent.TURN_ENDED, text)
+        outcome = _OUTCOMES[await dialogue.answer(print_)]
+        if outcome is OfferOutcome.EMITTED:
+            queue.guard = loopguard.printed(queue.guard, offer_id)
+        return outcome
+
+    await dialogue.wait(MAIL_WAIT_S, Print())
+    made = await offering.make_offer(queue, occasion, bridge.clock, emit)
+    if made is None:
+        await dialogue.silence()
+
+
+# ---- a prompt, a typed command ------------------------------------------------------
+
+
+async def _prompted(
+    bridge: Bridge,
+    dialogue: HookDialogue,
+    hook: Hook,
+    queue: AttachmentQueue | None,
+) -> None:
+    command = typed_command(
+        hook.said,
+        host_marks_typed=identity.marks_typed(hook.provider.NAME),
+        is_nested=hook.caller.is_nested,
+        offered=queue.texts_out if queue is not None else (),
+    )
+    if command is not None:
+        await chatting.answer_command(bridge, dialogue, hook, command)
+        return
+    if queue is not None:
+        async with queue.turn:
+            hearing = loopguard.hear(queue.guard, hook.said, bridge.clock.wall())
+            queue.guard = hearing.guard
+    await dialogue.silence()
+
+
+async def _session_started(bridge: Bridge, dialogue: HookDialogue, hook: Hook) -> None:
+    """A session with an identity kept offline: the person learns how to reconnect."""
+    known = bridge.roster.known(hook.provider.NAME, hook.said.session_id)
+    line = None
+    if known is not None and known.record.state is AttachmentState.OFFLINE:
+        text = texts.session_started(known.record.name, hook.provider.NAME)
+        line = hook.provider.print_person_line(HookEvent.SESSION_STARTED, text)
+    if line is None:
+        await dialogue.silence()
+    else:
+        await dialogue.answer(line)

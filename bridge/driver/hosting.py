@@ -1,0 +1,67 @@
+"""The embedded message server: hosted by the bridge, and down like any other.
+
+Owns its socket in the run folder and its restarts. Promises that a server which
+fails takes nothing with it: the bridge sees a server that is down, and it is
+started again with growing pauses.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import trio
+
+from bridge.clock import Clock
+from bridge.core import reconnect
+from bridge.errors import BridgeError
+from bridge.log import Log
+
+# Relative: the run folder is the daemon's working folder, so no path is too long.
+SOCKET_NAME = "server.sock"
+_BACKLOG = 256
+_SOCKET_UMASK = 0o177
+
+
+def open_parent(database: Path, clock: Clock) -> str:
+    """The bridge's own login at its server, made anew at each start; blocks."""
+    from bridge.server.run import bootstrap_parent, write_parent
+
+    token = bootstrap_parent(database, clock)
+    write_parent(database.with_name("parent.json"), token)
+    return token
+
+
+async def host(database: Path, clock: Clock, log: Log, warnings: list[str]) -> None:
+    """Serve until cancelled, again and again."""
+    # Only a bridge that embeds its server pays for importing it.
+    from bridge.server.limits import Settings
+    from bridge.server.run import serve
+
+    backoff = reconnect.Backoff()
+    while True:
+        started = clock.running()
+        try:
+            await serve(_listener(), database, Settings(), clock, log)
+        except BridgeError as error:
+            log.error("server_failed", code=error.code)
+            warnings[:] = [f"The embedded server is down: {error.sentence()}"]
+        healthy_s = clock.running() - started
+        backoff, wait_s = reconnect.failed(backoff, healthy_s, clock.random_fraction())
+        await trio.sleep(wait_s)
+        warnings.clear()
+
+
+def _listener() -> socket.socket:
+    with suppress(FileNotFoundError):
+        os.unlink(SOCKET_NAME)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(_SOCKET_UMASK)
+    try:
+        listening.bind(SOCKET_NAME)
+    finally:
+        os.umask(before)
+    listening.listen(_BACKLOG)
+    return listening

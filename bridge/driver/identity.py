@@ -1,0 +1,130 @@
+"""Who is at the other end: the kernel's facts, read when a peer connects.
+
+Owns what is particular to a provider in that question: which programs have one
+chat in a process, and which hosts have an event for typed text alone. Promises
+that two witnesses which disagree grant nothing.
+"""
+
+from __future__ import annotations
+
+from bridge.core import texts
+from bridge.core.authority import Refusal
+from bridge.core.caller import Evidence, OwnSession, ProcessFacts
+from bridge.core.records import ProcessKey
+from bridge.driver.bridge import Bridge
+from bridge.driver.queue import AttachmentQueue
+from bridge.errors import EXIT_NOT_ALLOWED, Refused
+from bridge.providers import discovery, process
+from bridge.providers.claude_registration import registration_of
+from bridge.providers.known import provider_named
+
+_ONE_CHAT = frozenset({"claude"})
+_MARKS_TYPED = frozenset({"claude"})
+
+
+def has_one_chat(provider: str) -> bool:
+    """True where one process has one chat open at a time (Claude Code)."""
+    return provider in _ONE_CHAT
+
+
+def marks_typed(provider: str) -> bool:
+    """True where the host has an event that fires for typed text only."""
+    return provider in _MARKS_TYPED
+
+
+def evidence(bridge: Bridge, pid: int) -> Evidence:
+    """Everything the decision needs, read now, while the peer is alive."""
+    ancestry = process.ancestry_of(pid)
+    scripts = {
+        queue.record.process_key
+        for queue in bridge.roster
+        if queue.record.provider == "script" and queue.is_present
+    }
+    return discovery.evidence_of(
+        ancestry, process.marks_of, lambda facts: process.key_of(facts) in scripts
+    )
+
+
+def session_of_process(bridge: Bridge, provider: str, facts: ProcessFacts) -> str:
+    """The one chat that this process has open; raises Refused when unclear.
+
+    Two witnesses: what its hooks said last, and its registration file. After a
+    restart of the bridge no hook was heard yet and the file stands alone.
+    """
+    if provider == "script":
+        return process.key_of(facts).text()
+    heard = bridge.heard.get(process.key_of(facts), "")
+    registration = registration_of(facts, process.marks_of(facts.pid))
+    registered = registration.session_id if registration is not None else ""
+    if heard and registered and heard != registered:
+        raise Refused(
+            "session_unclear",
+            "This program is just changing from one chat to another, so the bridge "
+            "cannot tell which one asks. Nothing was done.",
+            "Try again after the next turn.",
+        )
+    if not (heard or registered):
+        raise Refused(
+            "session_unknown",
+            "The bridge has not heard yet which chat this program has open.",
+            "Try again after the next turn in this chat.",
+        )
+    return registered or heard
+
+
+def own_session(bridge: Bridge, caller: OwnSession) -> str:
+    """The session that a command below a provider speaks for; raises Refused."""
+    if not has_one_chat(caller.provider) and caller.session_id:
+        return caller.session_id
+    session_id = session_of_process(bridge, caller.provider, caller.process)
+    if caller.session_id and caller.session_id != session_id:
+        raise Refused(
+            "session_unclear",
+            "This shell belongs to a chat that its program has left.",
+            "Run the command again in the chat that is open now.",
+        )
+    return session_id
+
+
+def still_there(provider: str, session_id: str, key: ProcessKey) -> bool:
+    """After a restart: the same process, with exactly this session open?"""
+    if not process.is_alive(key):
+        return False
+    if not has_one_chat(provider):
+        return True
+    facts = process.facts_of(key.pid)
+    if facts is None:
+        return False
+    registration = registration_of(facts, process.marks_of(key.pid))
+    return registration is not None and registration.session_id == session_id
+
+
+def title(provider: str) -> str:
+    """What people call this provider's program."""
+    return provider_named(provider).TITLE
+
+
+def check(refusal: Refusal | None) -> None:
+    """Raise what the core refused."""
+    if refusal is not None:
+        raise Refused(
+            refusal.code,
+            refusal.message,
+            refusal.hint,
+            exit_code=EXIT_NOT_ALLOWED,
+        )
+
+
+def own_queue(bridge: Bridge, caller: OwnSession) -> AttachmentQueue:
+    """The caller's own attachment; raises Refused with how to get one."""
+    session_id = own_session(bridge, caller)
+    key = process.key_of(caller.process)
+    queue = bridge.roster.present(caller.provider, session_id, key)
+    if queue is None:
+        raise Refused(
+            "not_attached",
+            texts.tool_of_unattached_chat(caller.provider),
+            exit_code=EXIT_NOT_ALLOWED,
+        )
+    queue.last_contact_at = bridge.clock.wall()
+    return queue

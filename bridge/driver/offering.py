@@ -1,0 +1,289 @@
+"""One offer: chosen, saved, handed to a route, its outcome saved.
+
+Promises that everything an offer says is on disk before a byte of it is handed
+over, that one offer is out per attachment at a time, and that a definite "not
+emitted" puts back exactly what the offer took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+import trio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bridge.clock import Clock
+from bridge.core import batch, guidance, naming, setup
+from bridge.core.effects import (
+    Save,
+    SaveAttachment,
+    SaveForeignReceipt,
+    SaveOfferOutcome,
+    SaveOfferRecord,
+    SaveSubmission,
+)
+from bridge.core.events import Emitted, Event, NotEmitted, Taken, Unknown
+from bridge.core.ids import OfferId, new_id
+from bridge.core.records import (
+    Attachment,
+    Delivery,
+    DeliveryState,
+    Offer,
+    OfferOutcome,
+    Receipt,
+)
+from bridge.core.render import (
+    Budget,
+    OfferContent,
+    make_nonce,
+    render_offer,
+    shortened,
+)
+from bridge.driver.queue import AttachmentQueue
+
+# A net below the routes' own deadlines: who has not answered by then cannot say.
+EMIT_DEADLINE_S = 6.0
+Fits = Callable[[OfferContent, Sequence[Delivery], Sequence[Delivery]], bool]
+Emission = Callable[[OfferId, str], Awaitable[OfferOutcome]]
+
+
+class Occasion(Struct, frozen=True):
+    """A moment at which one route could carry an offer.
+
+    `roster` is who else is there, for the setup text; `program` the command as
+    it can be pasted; `only_since` leaves out mail that arrived before this wall
+    time (the loop guard's word), None leaves out nothing.
+    """
+
+    route: str
+    budget: Budget
+    program: str
+    roster: tuple[setup.RosterEntry, ...] = ()
+    only_since: float | None = None
+
+
+class Draft(Struct, frozen=True):
+    """An offer that could be made now, and its text."""
+
+    offer: Offer
+    content: OfferContent
+    text: str
+
+
+def is_due(queue: AttachmentQueue, occasion: Occasion, at: float) -> bool:
+    """Is there anything at all to say to this session now?"""
+    if not queue.is_live or queue.offer_out is not None:
+        return False
+    return bool(
+        _waiting(queue, occasion)
+        or setup.is_due(queue.record)
+        or naming.to_be_named(queue.deliveries.values(), at)
+        or queue.refused_untold()
+    )
+
+
+async def make_offer(
+    queue: AttachmentQueue, occasion: Occasion, clock: Clock, emit: Emission
+) -> OfferOutcome | None:
+    """Offer what is due; None when there was nothing to offer after all."""
+    outcome = None
+    with trio.CancelScope(shield=True):
+        async with queue.turn:
+            draft = draft_offer(queue, occasion, clock)
+            if draft is not None:
+                await _save(queue, draft)
+        if draft is not None:
+            outcome = await _emit(draft, emit)
+            async with queue.turn:
+                await _finish(queue, draft, outcome, clock.wall())
+    return outcome
+
+
+async def _emit(draft: Draft, emit: Emission) -> OfferOutcome:
+    outcome = OfferOutcome.UNKNOWN
+    with trio.move_on_after(EMIT_DEADLINE_S):
+        outcome = await emit(draft.offer.offer_id, draft.text)
+    return outcome
+
+
+# ---- choosing ------------------------------------------------------------------
+
+
+def _waiting(queue: AttachmentQueue, occasion: Occasion) -> list[Delivery]:
+    since = occasion.only_since
+    return [
+        row for row in queue.releasable() if since is None or row.changed_at >= since
+    ]
+
+
+def draft_offer(
+    queue: AttachmentQueue, occasion: Occasion, clock: Clock
+) -> Draft | None:
+    """The offer that would be made now; changes nothing."""
+    at = clock.wall()
+    if not is_due(queue, occasion, at):
+        return None
+    rows = _waiting(queue, occasion)
+    fits = partial(_fits, occasion, clock)
+    spoken = _fullest(_spoken(queue, occasion, at), rows, fits)
+    chosen = batch.choose(rows, lambda *parts: fits(spoken, *parts))
+    content = _content(spoken, chosen.whole, chosen.notices, clock)
+    return Draft(
+        _offer(queue, occasion, content, clock), content, render_offer(content)
+    )
+
+
+def _spoken(queue: AttachmentQueue, occasion: Occasion, at: float) -> OfferContent:
+    """All that we have to say ourselves."""
+    record, program = queue.record, occasion.program
+    setup_due, guidance_due = setup.is_due(record), guidance.is_due(record, at)
+    return OfferContent(
+        attachment=record,
+        nonce="",
+        unsure=naming.to_be_named(queue.deliveries.values(), at),
+        refused=tuple(queue.refused_untold()),
+        setup=setup.text(record, occasion.roster, program) if setup_due else "",
+        guidance=guidance.text(record, program) if guidance_due else "",
+        program=program,
+    )
+
+
+def _fullest(
+    spoken: OfferContent, rows: Sequence[Delivery], fits: Fits
+) -> OfferContent:
+    """As much of our own as leaves the first message whole; the rest stays due."""
+    candidates = [
+        shortened(candidate, lambda content: fits(content, (), ()))
+        for candidate in (
+            spoken,
+            replace(spoken, guidance=""),
+            replace(spoken, setup=""),
+            replace(spoken, setup="", guidance=""),
+        )
+    ]
+    first = tuple(rows[:1])
+    can_be_whole = fits(candidates[-1], first, ())
+    for candidate in candidates:
+        if fits(candidate, *((first, ()) if can_be_whole else ((), first))):
+            return candidate
+    return candidates[-1]
+
+
+def _content(
+    spoken: OfferContent,
+    whole: Sequence[Delivery],
+    notices: Sequence[Delivery],
+    clock: Clock,
+) -> OfferContent:
+    messages = tuple(sorted((*whole, *notices), key=lambda row: row.sequence))
+    too_large = frozenset(row.message_id for row in notices)
+    content = replace(spoken, messages=messages, too_large=too_large)
+    return replace(content, nonce=make_nonce(clock.random_bytes, content.texts()))
+
+
+def _fits(
+    occasion: Occasion,
+    clock: Clock,
+    spoken: OfferContent,
+    whole: Sequence[Delivery],
+    notices: Sequence[Delivery],
+) -> bool:
+    content = _content(spoken, whole, notices, clock)
+    return occasion.budget.fits(render_offer(content))
+
+
+def _offer(
+    queue: AttachmentQueue, occasion: Occasion, content: OfferContent, clock: Clock
+) -> Offer:
+    record, at = queue.record, clock.wall()
+    return Offer(
+        offer_id=OfferId(new_id("offer", at, clock.random_bytes(10))),
+        attachment_id=record.attachment_id,
+        session_id=record.session_id,
+        route=occasion.route,
+        nonce=content.nonce,
+        at=at,
+        message_ids=tuple(row.message_id for row in content.messages),
+        named_ids=tuple(row.message_id for row in content.unsure),
+        setup_before=record.setup_at,
+        setup_after=at if content.setup else record.setup_at,
+        guidance_before=record.guidance_at,
+        guidance_after=at if content.guidance else record.guidance_at,
+    )
+
+
+# ---- saving ----------------------------------------------------------------------
+
+
+async def _save(queue: AttachmentQueue, draft: Draft) -> None:
+    offer = draft.offer
+    # Crash: everything below is one commit before the first byte is handed over
+    # (test_a_daemon_killed_with_an_offer_out_repeats_nothing).
+    named = [naming.name_once(row)[1][0] for row in draft.content.unsure]
+    record = replace(
+        queue.record, setup_at=offer.setup_after, guidance_at=offer.guidance_after
+    )
+    also: list[Save] = [SaveOfferRecord(offer), SaveAttachment(record)]
+    also += [effect for effect in named if isinstance(effect, Save)]
+    also += [SaveSubmission(replace(row, told=True)) for row in draft.content.refused]
+    await queue.take(
+        [(id_, Taken(offer.at, offer.offer_id)) for id_ in offer.message_ids], also
+    )
+    queue.offer_out = offer
+
+
+async def _finish(
+    queue: AttachmentQueue, draft: Draft, outcome: OfferOutcome, at: float
+) -> None:
+    offer = draft.offer
+    also: list[Save] = [SaveOfferOutcome(offer.offer_id, outcome)]
+    if outcome is OfferOutcome.NOT_EMITTED:
+        also += _put_back(queue, draft)
+    else:
+        also += observations(queue, offer, outcome, at)
+    event = _event(outcome, at)
+    await queue.take([(id_, event) for id_ in offer.message_ids], also)
+    queue.offer_out = None
+
+
+def _event(outcome: OfferOutcome, at: float) -> Event:
+    if outcome is OfferOutcome.EMITTED:
+        return Emitted(at)
+    if outcome is OfferOutcome.NOT_EMITTED:
+        return NotEmitted(at)
+    return Unknown(at)
+
+
+def _put_back(queue: AttachmentQueue, draft: Draft) -> list[Save]:
+    offer = draft.offer
+    record = _restored(queue.record, offer)
+    saves: list[Save] = [SaveAttachment(record)] if record != queue.record else []
+    for message_id in offer.named_ids:
+        row = queue.deliveries.get(message_id)
+        if row is not None and row.named:
+            saves += [e for e in naming.name_again(row)[1] if isinstance(e, Save)]
+    saves += [SaveSubmission(replace(row, told=False)) for row in draft.content.refused]
+    return saves
+
+
+def _restored(record: Attachment, offer: Offer) -> Attachment:
+    if record.setup_at == offer.setup_after:
+        record = replace(record, setup_at=offer.setup_before)
+    if record.guidance_at == offer.guidance_after:
+        record = replace(record, guidance_at=offer.guidance_before)
+    return record
+
+
+def observations(
+    queue: AttachmentQueue, offer: Offer, outcome: OfferOutcome, at: float
+) -> list[Save]:
+    """What the server may know apart from receipts: offered, or unsure."""
+    seen = "offered" if outcome is OfferOutcome.EMITTED else "unsure"
+    return [
+        SaveForeignReceipt(Receipt(offer.attachment_id, message_id, seen, at))
+        for message_id in offer.message_ids
+        if queue.delivery(message_id).state
+        in (DeliveryState.OFFERING, DeliveryState.RECALLED)
+    ]

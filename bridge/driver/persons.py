@@ -1,0 +1,311 @@
+"""What the person asks from a terminal, and what an agent may ask of the same.
+
+Promises that the person may choose any live session and an agent only its own,
+and that each answer says what now holds.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from bridge.core import authority
+from bridge.core.caller import Nobody, OwnSession, Person
+from bridge.core.records import AttachmentState, ProcessKey
+from bridge.driver import attaching, identity, table
+from bridge.driver.bridge import Bridge
+from bridge.driver.queue import AttachmentQueue
+from bridge.errors import Refused
+from bridge.local import replies, requests
+from bridge.local.requests import AnyRequest
+from bridge.providers import discovery, process
+from bridge.providers.known import provider_named
+from bridge.upstream import api
+
+Asker = OwnSession | Person | Nobody
+VERSION = "0.1.0"
+
+
+# ---- the bridge -------------------------------------------------------------------
+
+
+def hello(bridge: Bridge) -> replies.HelloReply:
+    """A living bridge, and since when."""
+    return replies.HelloReply(
+        version=VERSION,
+        pid=os.getpid(),
+        state="stopping" if bridge.stopping.is_set() else "running",
+        server=bridge.link.name,
+        uptime_s=bridge.clock.running() - bridge.started_at,
+    )
+
+
+def status(bridge: Bridge) -> replies.StatusReply:
+    """Everything a person may want to know."""
+    said = hello(bridge)
+    rows = table.rows(bridge)
+    return replies.StatusReply(
+        version=said.version,
+        pid=said.pid,
+        state=said.state,
+        server=said.server,
+        uptime_s=said.uptime_s,
+        attachments=rows,
+        waiting=tuple(
+            f"{row.name}: {row.pending} waiting, {row.why}" for row in rows if row.why
+        ),
+        warnings=tuple(bridge.warnings),
+        last_privileged=bridge.last_privileged,
+    )
+
+
+def stop(bridge: Bridge) -> replies.StopReply:
+    """End in order; the answer goes out first."""
+    bridge.stopping.set()
+    return replies.StopReply(os.getpid())
+
+
+# ---- attach ------------------------------------------------------------------------
+
+
+def prepare(
+    bridge: Bridge, caller: Asker, request: requests.Prepare
+) -> replies.PrepareReply:
+    """What an attach would choose from."""
+    if isinstance(caller, OwnSession):
+        return replies.PrepareReply("own", (_own_row(bridge, caller),))
+    found = discovery.live_sessions(
+        process.pids_of_user(), process.facts_of, process.marks_of
+    )
+    wanted = [each for each in found if request.provider in ("", each.provider)]
+    return replies.PrepareReply("person", tuple(_row(bridge, each) for each in wanted))
+
+
+def _row(bridge: Bridge, found: discovery.LiveSession) -> replies.SessionRow:
+    known = bridge.roster.present(
+        found.provider, found.session_id, process.key_of(found.process)
+    )
+    return replies.SessionRow(
+        provider=found.provider,
+        session_id=found.session_id,
+        pid=found.process.pid,
+        folder=found.folder,
+        attached_as=known.record.name if known is not None else "",
+    )
+
+
+def _own_row(bridge: Bridge, caller: OwnSession) -> replies.SessionRow:
+    session_id = identity.own_session(bridge, caller)
+    key = process.key_of(caller.process)
+    known = bridge.roster.present(caller.provider, session_id, key)
+    return replies.SessionRow(
+        provider=caller.provider,
+        session_id=session_id,
+        pid=caller.process.pid,
+        attached_as=known.record.name if known is not None else "",
+    )
+
+
+async def attach(
+    bridge: Bridge, caller: Asker, request: requests.Attach
+) -> replies.AttachReply:
+    """Bind a name: the person to any live session, an agent to its own."""
+    identity.check(
+        authority.may_attach(
+            caller,
+            request.provider,
+            request.session_id,
+            request.native_pid,
+            request.confirm,
+        )
+    )
+    if isinstance(caller, OwnSession):
+        wish = _own_wish(bridge, caller, request)
+    else:
+        wish = _chosen_wish(bridge, request)
+        bridge.note_privileged("attach", getattr(caller, "description", ""))
+    done = await attaching.attach(bridge, wish)
+    record = done.record
+    return replies.AttachReply(
+        name=record.name,
+        attachment_id=record.attachment_id,
+        provider=record.provider,
+        session_id=record.session_id,
+        state=record.state.value,
+        route=table.route(bridge, record),
+    )
+
+
+def _own_wish(
+    bridge: Bridge, caller: OwnSession, request: requests.Attach
+) -> attaching.Wish:
+    session_id = identity.own_session(bridge, caller)
+    known = bridge.roster.known(caller.provider, session_id)
+    named = bridge.roster.named(request.name) if request.name else None
+    identity.check(
+        authority.may_take_name(
+            caller,
+            request.name or (known.record.name if known is not None else ""),
+            known.record.name if known is not None else "",
+            is_others=named is not None and named is not known,
+        )
+    )
+    return attaching.Wish(
+        provider=caller.provider,
+        session_id=session_id,
+        key=process.key_of(caller.process),
+        name=request.name,
+        folder=request.folder,
+        purpose=request.purpose,
+        by_person=False,
+    )
+
+
+def _chosen_wish(bridge: Bridge, request: requests.Attach) -> attaching.Wish:
+    provider = request.provider or "claude"
+    provider_named(provider)
+    if request.native_pid:
+        session_id, key = _by_pid(provider, request)
+    else:
+        session_id, key = _by_session(bridge, provider, request.session_id)
+    return attaching.Wish(
+        provider=provider,
+        session_id=session_id,
+        key=key,
+        name=request.name,
+        folder=request.folder,
+        purpose=request.purpose,
+    )
+
+
+def _by_pid(provider: str, request: requests.Attach) -> tuple[str, ProcessKey]:
+    facts = process.facts_of(request.native_pid)
+    if facts is None or facts.uid != os.geteuid():
+        raise Refused(
+            "no_such_process",
+            f"There is no process {request.native_pid} of yours, so nothing was "
+            "attached.",
+            "Check the number: ps -u $USER",
+        )
+    if provider == "script":
+        key = process.key_of(facts)
+        return key.text(), key
+    if discovery.program_of(facts) != provider:
+        raise Refused(
+            "other_program",
+            f"Process {facts.pid} ({facts.name}) is not {provider}, so nothing was "
+            "attached.",
+            "Give the pid of the program itself, or use --provider script.",
+        )
+    found = discovery.live_session(facts, process.marks_of)
+    session_id = request.session_id or (found.session_id if found else "")
+    if not session_id or (found is not None and found.session_id != session_id):
+        raise _no_session(provider)
+    return session_id, process.key_of(facts)
+
+
+def _by_session(
+    bridge: Bridge, provider: str, session_id: str
+) -> tuple[str, ProcessKey]:
+    found = discovery.live_sessions(
+        process.pids_of_user(), process.facts_of, process.marks_of
+    )
+    for each in found:
+        if each.provider == provider and each.session_id == session_id:
+            return session_id, process.key_of(each.process)
+    known = bridge.roster.known(provider, session_id)
+    if known is not None and process.is_alive(known.record.process_key):
+        return session_id, known.record.process_key
+    raise _no_session(provider)
+
+
+def _no_session(provider: str) -> Refused:
+    return Refused(
+        "no_such_session",
+        f"No live {provider} chat with that session was found, so nothing was "
+        "attached.",
+        "List them: agentworks attach; or type the attach command in the chat.",
+    )
+
+
+async def detach(
+    bridge: Bridge, caller: Asker, request: requests.Detach
+) -> replies.DetachReply:
+    """End an attachment; the answer lists what was never sent."""
+    queue = _to_detach(bridge, caller, request.name)
+    is_own = isinstance(caller, OwnSession) and queue is _own_or_none(bridge, caller)
+    identity.check(authority.may_detach(caller, queue.record.made_by, is_own))
+    if isinstance(caller, Person):
+        bridge.note_privileged("detach", caller.description)
+    unsent = await attaching.detach(bridge, queue)
+    return replies.DetachReply(queue.record.name, unsent)
+
+
+def _to_detach(bridge: Bridge, caller: Asker, name: str) -> AttachmentQueue:
+    if name:
+        return attaching.named(bridge, name)
+    if isinstance(caller, OwnSession):
+        return identity.own_queue(bridge, caller)
+    known = [
+        queue
+        for queue in bridge.roster
+        if queue.is_present or queue.record.state is AttachmentState.OFFLINE
+    ]
+    if len(known) != 1:
+        raise Refused(
+            "name_needed",
+            f"{len(known)} chats are attached, so say which one to detach.",
+            "See their names: agentworks agents",
+        )
+    return known[0]
+
+
+def _own_or_none(bridge: Bridge, caller: OwnSession) -> AttachmentQueue | None:
+    try:
+        return identity.own_queue(bridge, caller)
+    except Refused:
+        return None
+
+
+# ---- the account's addresses ---------------------------------------------------------
+
+
+async def messages(bridge: Bridge, request: AnyRequest) -> dict[str, Any]:
+    """The public `messages` tool with the person's own login."""
+    arguments = _arguments(request)
+    wait_s = float(str(arguments.get("wait_seconds", 0)))
+    given = {key: value for key, value in arguments.items() if value not in ("", None)}
+    return await api.call_messages(bridge.link.parent, given, wait_s)
+
+
+def _arguments(request: AnyRequest) -> dict[str, object]:
+    match request:
+        case requests.MessagesRegister():
+            allowed = request.allow_connections
+            return {
+                "action": "register",
+                "agent_name": request.agent,
+                "allowed_connection_ids": None if allowed is None else list(allowed),
+            }
+        case requests.MessagesUnregister(agent=agent):
+            return {"action": "unregister", "agent_name": agent}
+        case requests.MessagesSend():
+            return {
+                "action": "send",
+                "agent_name": request.agent,
+                "target": request.target,
+                "inbox_id": request.inbox_id,
+                "message": request.message,
+                "submission_id": request.submission_id,
+            }
+        case requests.MessagesRead():
+            return {
+                "action": "read",
+                "agent_name": request.agent,
+                "inbox_id": request.inbox_id,
+                "after": request.after,
+                "limit": request.limit,
+                "wait_seconds": int(request.wait_s),
+            }
+        case _:
+            return {"action": "list_agents"}

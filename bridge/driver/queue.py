@@ -1,0 +1,248 @@
+"""One attachment: its events in order, each committed before it shows.
+
+Owns the attachment's record, its deliveries and what is held only in memory
+(releases, the loop guard, the offer that is out). Promises that whoever holds
+the turn sees a record that is on disk, and that a failed commit changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import trio
+from msgspec.structs import replace
+
+from bridge.clock import Clock
+from bridge.core import attachment as attachment_machine
+from bridge.core import delivery as delivery_machine
+from bridge.core import loopguard, quota, release
+from bridge.core import outbox as outbox_machine
+from bridge.core.effects import (
+    Effect,
+    Forget,
+    ForgetSubmission,
+    Save,
+    SaveAttachment,
+    SaveDelivery,
+    SaveForeignReceipt,
+    SaveMessage,
+    SaveReceipt,
+    SaveReceiptState,
+    SaveSubmission,
+)
+from bridge.core.events import Event
+from bridge.core.ids import MessageId, SubmissionId
+from bridge.core.records import (
+    Attachment,
+    AttachmentState,
+    Delivery,
+    DeliveryState,
+    Offer,
+    Receipt,
+    ReceiptState,
+    Submission,
+    SubmissionState,
+)
+from bridge.core.setup import RosterEntry
+
+Change = tuple[MessageId, Event]
+_BY_HAND = ("admitted", "processed")
+_WAITING = (DeliveryState.PENDING, DeliveryState.OFFERING, DeliveryState.RECALLED)
+
+
+class Commits(Protocol):
+    """The store, as a queue needs it."""
+
+    async def commit(self, saves: Sequence[Save]) -> None:
+        """All of them in one transaction, on disk when this returns."""
+        ...
+
+
+class AttachmentQueue:
+    """See the module. Every method that changes anything needs `turn` held."""
+
+    def __init__(
+        self,
+        record: Attachment,
+        deliveries: Iterable[Delivery],
+        receipts: Iterable[Receipt],
+        submissions: Iterable[Submission],
+        journal: Commits,
+        clock: Clock,
+    ) -> None:
+        self.record = record
+        self.deliveries = {row.message_id: row for row in deliveries}
+        self.body_bytes = quota.body_bytes(self.deliveries.values())
+        self.receipts = list(receipts)
+        self.submissions = {row.submission_id: row for row in submissions}
+        self.turn = trio.Lock()
+        self.offer_out: Offer | None = None
+        self.texts_out: tuple[str, ...] = ()
+        self.in_hook = False
+        self.others: tuple[RosterEntry, ...] = ()
+        self.releases = release.Releases()
+        self.guard = loopguard.Guard()
+        self.counted: dict[str, int] = {}
+        self.last_contact_at = 0.0
+        self.hooks_heard = False
+        self.stream: trio.CancelScope | None = None
+        self.stream_opened_at: float | None = None
+        self.heard_server_at: float | None = None
+        self.reported_through = 0
+        self.acknowledged_by_hand: set[MessageId] = set()
+        self.told = ""
+        self.stream_trouble = ""
+        self.is_full = False
+        self.work = trio.Event()
+        self.changed = trio.Event()
+        self._journal = journal
+        self._clock = clock
+
+    # ---- changing --------------------------------------------------------------
+
+    async def take(
+        self, changes: Sequence[Change], also: Sequence[Save] = ()
+    ) -> list[Effect]:
+        """Run delivery events in order, commit, show; return the other effects.
+
+        `also` is committed in the same transaction, after the machines' saves.
+        """
+        after: dict[MessageId, Delivery] = {}
+        effects: list[Effect] = []
+        for message_id, event in changes:
+            row = after.get(message_id) or self.delivery(message_id)
+            after[message_id], asked = delivery_machine.handle(row, event)
+            effects += asked
+        saves = [effect for effect in effects if isinstance(effect, Save)]
+        await self.commit([*saves, *also])
+        return [effect for effect in effects if not isinstance(effect, Save)]
+
+    async def step(self, event: Event) -> list[Effect]:
+        """Run one attachment event, commit, show; return the other effects."""
+        _, effects = attachment_machine.handle(self.record, event)
+        await self.commit([effect for effect in effects if isinstance(effect, Save)])
+        return [effect for effect in effects if not isinstance(effect, Save)]
+
+    async def submit(self, submission_id: SubmissionId, event: Event) -> list[Effect]:
+        """Run one submission event, commit, show; return the other effects."""
+        row = self.submissions[submission_id]
+        _, effects = outbox_machine.handle(row, event)
+        await self.commit([effect for effect in effects if isinstance(effect, Save)])
+        return [effect for effect in effects if not isinstance(effect, Save)]
+
+    async def commit(self, saves: Sequence[Save]) -> None:
+        """On disk, then in memory; a commit that began is never abandoned."""
+        if not saves:
+            return
+        # Race: a caller that gives up in the middle must not leave a row that is
+        # on disk and not in memory (test_a_cancelled_offer_still_shows_its_commit).
+        with trio.CancelScope(shield=True):
+            await self._journal.commit(saves)
+            for save in saves:
+                self._remember(save)
+
+    def _remember(self, save: Save) -> None:
+        if isinstance(save, SaveAttachment):
+            self.record = save.attachment
+        if isinstance(save, SaveReceipt | SaveForeignReceipt):
+            self.receipts.append(save.receipt)
+            self.wake()
+        if isinstance(save, SaveForeignReceipt) and save.receipt.delivery in _BY_HAND:
+            self.acknowledged_by_hand.add(save.receipt.message_id)
+        if isinstance(save, SaveReceiptState):
+            self._settle(save.receipt)
+        if isinstance(save, SaveDelivery):
+            self._count_bytes(save.delivery)
+            self.deliveries[save.delivery.message_id] = save.delivery
+        if isinstance(save, SaveMessage):
+            highest = max(self.record.watermark, save.delivery.sequence)
+            self.record = replace(self.record, watermark=highest)
+        if isinstance(save, SaveSubmission):
+            self.submissions[save.submission.submission_id] = save.submission
+            self.submissions_changed()
+        if isinstance(save, ForgetSubmission):
+            self.submissions.pop(save.submission_id, None)
+        if isinstance(save, Forget):
+            self.deliveries.pop(save.message_id, None)
+
+    def _settle(self, receipt: Receipt) -> None:
+        settled = replace(receipt, state=ReceiptState.UNSENT)
+        self.receipts = [row for row in self.receipts if row != settled]
+
+    def _count_bytes(self, after: Delivery) -> None:
+        before = self.deliveries.get(after.message_id)
+        gone = quota.body_bytes([before]) if before is not None else 0
+        self.body_bytes += quota.body_bytes([after]) - gone
+
+    def count(self, what: str) -> None:
+        """Something late or repeated happened once more."""
+        self.counted[what] = self.counted.get(what, 0) + 1
+
+    def wake(self) -> None:
+        """There may be something to send."""
+        self.work.set()
+
+    def close_stream(self) -> None:
+        """End the tasks that talk to the server for it, if they run."""
+        if self.stream is not None:
+            self.stream.cancel()
+            self.stream = None
+
+    def submissions_changed(self) -> None:
+        """Whoever waits for a submission looks again; the sender too."""
+        self.changed.set()
+        self.changed = trio.Event()
+        self.wake()
+
+    # ---- looking ---------------------------------------------------------------
+
+    def delivery(self, message_id: MessageId) -> Delivery:
+        """The row, or a fresh one that nothing is known of."""
+        known = self.deliveries.get(message_id)
+        return known or Delivery(self.record.attachment_id, message_id)
+
+    def in_state(self, *states: DeliveryState) -> list[Delivery]:
+        """Rows in these states, oldest first."""
+        rows = [row for row in self.deliveries.values() if row.state in states]
+        return sorted(rows, key=lambda row: row.sequence)
+
+    def offered_through(self) -> int:
+        """The highest sequence with nothing waiting at or below it."""
+        waiting = [row.sequence for row in self.in_state(*_WAITING)]
+        return min(waiting) - 1 if waiting else self.record.watermark
+
+    def releasable(self) -> list[Delivery]:
+        """Pending rows that the server still stands by, oldest first."""
+        now = self._clock.running()
+        return [
+            row
+            for row in self.in_state(DeliveryState.PENDING)
+            if self.releases.is_fresh(row.message_id, row.sequence, now)
+        ]
+
+    def unsent_receipts(self) -> list[Receipt]:
+        """What the server has not been told yet, in order."""
+        return [row for row in self.receipts if row.state is ReceiptState.UNSENT]
+
+    def refused_untold(self) -> list[Submission]:
+        """Refused submissions that the agent has not been told of."""
+        return [
+            row
+            for row in self.submissions.values()
+            if row.state is SubmissionState.REFUSED and not row.told
+        ]
+
+    def usage(self) -> quota.Usage:
+        """Rows, and UTF-8 bytes of the bodies that are kept."""
+        return quota.Usage(len(self.deliveries), self.body_bytes)
+
+    @property
+    def is_present(self) -> bool:
+        """Attached or held: its session is there."""
+        return self.record.state in (AttachmentState.ATTACHED, AttachmentState.HELD)
+
+    @property
+    def is_live(self) -> bool:
+        """Attached: its stream may run and its session may be offered mail."""
+        return self.record.state is AttachmentState.ATTACHED

@@ -1,0 +1,74 @@
+"""One message from the stream into the journal, if there is room.
+
+Promises that body and watermark are one commit, that a message which any session
+of this agent may have seen is not taken again, and that without room the stream
+is asked to keep its messages while everything else still comes.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from bridge.core import quota, release
+from bridge.core.effects import Save, SaveAttachment
+from bridge.core.events import Pressure, Received
+from bridge.core.records import Message
+from bridge.driver.bridge import Bridge
+from bridge.driver.queue import AttachmentQueue
+
+# Rows given back at once, so that a full attachment does not pay for each message.
+_RETIRED_AT_ONCE = 100
+
+
+async def receive(
+    bridge: Bridge, queue: AttachmentQueue, message: Message, heard_at: float
+) -> None:
+    """Keep the message; without room nothing changes and the queue is full."""
+    async with queue.turn:
+        if not await _has_room(bridge, queue, message):
+            queue.is_full = True
+            bridge.log.warning("journal_full", name=queue.record.name)
+            return
+        is_new = message.sequence > queue.record.watermark
+        wanted = is_new and not await _was_seen(bridge, queue, message)
+        also: list[Save] = []
+        if is_new and not wanted:
+            also = [SaveAttachment(replace(queue.record, watermark=message.sequence))]
+        event = Received(bridge.clock.wall(), message, wanted)
+        for effect in await queue.take([(message.message_id, event)], also):
+            queue.count(type(effect).__name__)
+        queue.releases = release.arrived(queue.releases, message.message_id, heard_at)
+        queue.wake()
+
+
+async def pass_over(queue: AttachmentQueue, sequence: int) -> None:
+    """An event that cannot be read must not stop those behind it."""
+    async with queue.turn:
+        if sequence > queue.record.watermark:
+            record = replace(queue.record, watermark=sequence)
+            await queue.commit([SaveAttachment(record)])
+
+
+def look_for_room(bridge: Bridge, queue: AttachmentQueue) -> None:
+    """A queue that was full takes messages again once there is room enough."""
+    if queue.is_full and quota.may_resume(
+        bridge.usage(), queue.record.attachment_id, bridge.limits
+    ):
+        queue.is_full = False
+
+
+async def _was_seen(bridge: Bridge, queue: AttachmentQueue, message: Message) -> bool:
+    if message.message_id in queue.acknowledged_by_hand:
+        return True
+    return await bridge.journal.was_offered(queue.record.agent_id, message.message_id)
+
+
+async def _has_room(bridge: Bridge, queue: AttachmentQueue, message: Message) -> bool:
+    size = len(message.body.encode("utf-8", "surrogatepass"))
+    attachment_id = queue.record.attachment_id
+    if quota.has_room(bridge.usage(), attachment_id, size, bridge.limits):
+        return True
+    rows = quota.retire_under_pressure(queue.deliveries.values(), _RETIRED_AT_ONCE)
+    at = bridge.clock.wall()
+    await queue.take([(row.message_id, Pressure(at)) for row in rows])
+    return quota.has_room(bridge.usage(), attachment_id, size, bridge.limits)

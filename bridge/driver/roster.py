@@ -1,0 +1,90 @@
+"""Every attachment of this bridge, found by session, by process or by name.
+
+Owns the set of queues. Promises that one exact session has at most one live
+attachment, and that a name is looked up folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from bridge.core.ids import AgentId, AttachmentId, fold_name
+from bridge.core.records import AttachmentState, ProcessKey
+from bridge.driver.queue import AttachmentQueue
+
+_PRESENT = (AttachmentState.ATTACHED, AttachmentState.HELD)
+_KNOWN = (*_PRESENT, AttachmentState.OFFLINE)
+
+
+class Roster:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._queues: dict[AttachmentId, AttachmentQueue] = {}
+
+    def add(self, queue: AttachmentQueue) -> None:
+        """From now on it is found."""
+        self._queues[queue.record.attachment_id] = queue
+
+    def remove(self, queue: AttachmentQueue) -> None:
+        """From now on it is not."""
+        self._queues.pop(queue.record.attachment_id, None)
+
+    def __iter__(self) -> Iterator[AttachmentQueue]:
+        return iter(list(self._queues.values()))
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def get(self, attachment_id: AttachmentId) -> AttachmentQueue | None:
+        """By attachment id."""
+        return self._queues.get(attachment_id)
+
+    def present(
+        self, provider: str, session_id: str, key: ProcessKey
+    ) -> AttachmentQueue | None:
+        """The attached (or held) queue of exactly this session and process."""
+        return self._newest(
+            lambda queue: (
+                queue.record.provider == provider
+                and queue.record.session_id == session_id
+                and queue.record.process_key == key
+                and queue.record.state in _PRESENT
+            )
+        )
+
+    def known(self, provider: str, session_id: str) -> AttachmentQueue | None:
+        """The identity this session has or had: present, or kept offline."""
+        return self._newest(
+            lambda queue: (
+                queue.record.provider == provider
+                and queue.record.session_id == session_id
+                and queue.record.state in _KNOWN
+            )
+        )
+
+    def of_process(self, key: ProcessKey) -> list[AttachmentQueue]:
+        """Everything present in this process."""
+        return [
+            queue
+            for queue in self
+            if queue.record.process_key == key and queue.record.state in _PRESENT
+        ]
+
+    def named(self, name: str) -> AttachmentQueue | None:
+        """By name, present before offline, newest first."""
+        folded = fold_name(name)
+        found = [q for q in self if fold_name(q.record.name) == folded]
+        found.sort(key=lambda q: (q.record.state in _PRESENT, q.record.created_at))
+        return found[-1] if found else None
+
+    def of_agent(self, agent_id: AgentId) -> list[AttachmentQueue]:
+        """Every queue of one agent id, oldest first."""
+        found = [queue for queue in self if queue.record.agent_id == agent_id]
+        return sorted(found, key=lambda queue: queue.record.created_at)
+
+    def _newest(
+        self, wanted: Callable[[AttachmentQueue], bool]
+    ) -> AttachmentQueue | None:
+        found = [queue for queue in self if wanted(queue)]
+        return max(found, key=lambda queue: queue.record.created_at, default=None)

@@ -1,0 +1,205 @@
+"""What the server's stream says to one attachment, until it ends and is opened again.
+
+Promises that each message is in the journal before anything else happens with
+it, that the server's word to hold back is obeyed at once, and that a lease which
+is over is never asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import trio
+from msgspec.structs import replace
+
+from bridge.core import reconnect, release
+from bridge.core.effects import SaveAttachment
+from bridge.core.events import (
+    Event,
+    Retracted,
+    ServerHeld,
+    ServerReplaced,
+    ServerRevoked,
+    TokenRefused,
+    Unregistered,
+)
+from bridge.driver import receiving
+from bridge.driver.bridge import Bridge
+from bridge.driver.queue import AttachmentQueue
+from bridge.driver.reporting import Reports
+from bridge.errors import BridgeError, Refused, Unavailable
+from bridge.upstream import stream_events as said
+from bridge.upstream.api import Caller
+from bridge.upstream.sender import Sender
+from bridge.upstream.stream import StreamPlace, read_stream
+
+OnEnd = Callable[[Event], Awaitable[None]]
+_LEASE_OVER = {
+    "replaced": ServerReplaced,
+    "revoked": ServerRevoked,
+    "detached": ServerRevoked,
+    "held": ServerHeld,
+    "unregistered": Unregistered,
+}
+
+
+class _Full(Exception):
+    """No room for more messages: the stream is opened again without them."""
+
+
+def open_stream(bridge: Bridge, queue: AttachmentQueue, on_end: OnEnd) -> None:
+    """Start the two tasks of this attachment; a running pair is ended first."""
+    queue.close_stream()
+    scope = trio.CancelScope()
+    queue.stream = scope
+    bridge.nursery.start_soon(_run, bridge, queue, scope, on_end)
+
+
+async def _run(
+    bridge: Bridge, queue: AttachmentQueue, scope: trio.CancelScope, on_end: OnEnd
+) -> None:
+    ended: list[Event] = []
+    with scope:
+        try:
+            caller = await bridge.link.child(queue.record.attachment_id)
+        except Refused as error:
+            ended.append(_end_of(bridge, error))
+        else:
+            ended.append(await _converse(bridge, queue, caller))
+    # Race: what follows closes this very stream, so it runs outside of its scope
+    # (test_a_replaced_lease_is_ended_whole).
+    for event in ended:
+        await on_end(event)
+
+
+async def _converse(bridge: Bridge, queue: AttachmentQueue, caller: Caller) -> Event:
+    """Follow and send until one of them says that the lease is over."""
+    sender = Sender(caller, queue.record.attachment_id, Reports(queue, bridge.clock))
+    ended: list[Event] = []
+    async with trio.open_nursery() as nursery:
+
+        async def send() -> None:
+            ended.append(_end_of(bridge, await sender.run()))
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(send)
+        ended.append(await _follow(bridge, queue, caller, sender))
+        nursery.cancel_scope.cancel()
+    return ended[0]
+
+
+async def _follow(
+    bridge: Bridge, queue: AttachmentQueue, caller: Caller, sender: Sender
+) -> Event:
+    backoff = reconnect.Backoff()
+    while True:
+        opened_at = bridge.clock.running()
+        queue.stream_opened_at = None
+        try:
+            return await _follow_once(bridge, queue, caller, sender)
+        except _Full:
+            continue
+        except Refused as error:
+            return _end_of(bridge, error)
+        except BridgeError as error:
+            queue.stream_trouble = error.code
+            was_open = queue.stream_opened_at is not None
+            healthy_s = bridge.clock.running() - opened_at if was_open else 0.0
+            floor = error.retry_after_s if isinstance(error, Unavailable) else None
+            backoff, wait_s = reconnect.failed(
+                backoff, healthy_s, bridge.clock.random_fraction(), floor
+            )
+            bridge.log.info("stream_ended", code=error.code, again_in_s=wait_s)
+        await trio.sleep(wait_s)
+
+
+async def _follow_once(
+    bridge: Bridge, queue: AttachmentQueue, caller: Caller, sender: Sender
+) -> Event:
+    """One connection; returns the end of the lease, raises why it ended else."""
+    place = StreamPlace(
+        queue.record.attachment_id,
+        cursor=queue.record.watermark or None,
+        has_messages=not queue.is_full,
+        receipts_after=queue.record.receipt_cursor,
+    )
+    events_in, events = trio.open_memory_channel[said.StreamEvent](0)
+    trouble: list[BridgeError] = []
+
+    async def read() -> None:
+        async with events_in:
+            try:
+                await read_stream(caller, place, events_in, bridge.log)
+            except BridgeError as error:
+                trouble.append(error)
+
+    over: Event | None = None
+    is_full = False
+    async with trio.open_nursery() as nursery, events:
+        nursery.start_soon(read)
+        async for event in events:
+            over = await _hear(bridge, queue, sender, event)
+            is_full = queue.is_full is place.has_messages
+            if over is not None or is_full:
+                nursery.cancel_scope.cancel()
+                break
+    if over is not None:
+        return over
+    if is_full:
+        raise _Full
+    raise trouble[0] if trouble else _ended()
+
+
+async def _hear(
+    bridge: Bridge, queue: AttachmentQueue, sender: Sender, event: said.StreamEvent
+) -> Event | None:
+    """Take in one event of the stream; an Event when the lease is over."""
+    queue.heard_server_at = event.heard_at
+    at = bridge.clock.wall()
+    match event:
+        case said.Opened():
+            queue.stream_trouble = ""
+            queue.stream_opened_at = event.heard_at
+            sender.server_heard()
+        case said.Arrived(message=message):
+            await receiving.receive(bridge, queue, message, event.heard_at)
+        case said.Alive(through=through):
+            queue.releases = release.alive(queue.releases, through, event.heard_at)
+            receiving.look_for_room(bridge, queue)
+        case said.Retracted(message_ids=ids, reason=reason):
+            queue.releases = release.retracted(queue.releases, ids)
+            async with queue.turn:
+                await queue.take([(id_, Retracted(at, reason)) for id_ in ids])
+        case said.ReceiptHeard(number=number):
+            await _note_receipt(queue, number)
+        case said.Skipped(sequence=sequence) if sequence:
+            await receiving.pass_over(queue, sequence)
+        case said.LeaseChanged(state=state):
+            return _LEASE_OVER.get(state, ServerRevoked)(at)
+        case _:
+            pass
+    return None
+
+
+async def _note_receipt(queue: AttachmentQueue, number: int) -> None:
+    async with queue.turn:
+        if number > queue.record.receipt_cursor:
+            record = replace(queue.record, receipt_cursor=number)
+            await queue.commit([SaveAttachment(record)])
+
+
+def _end_of(bridge: Bridge, error: Refused) -> Event:
+    """What a server's final no means for the attachment."""
+    at = bridge.clock.wall()
+    if error.code == "held":
+        return ServerHeld(at)
+    if error.status == 410:
+        state = str(error.details.get("state", "revoked"))
+        return _LEASE_OVER.get(state, ServerRevoked)(at)
+    if error.status in (401, 403):
+        return TokenRefused(at)
+    return ServerRevoked(at)
+
+
+def _ended() -> Unavailable:
+    return Unavailable("stream_ended", "The message server ended the stream.")

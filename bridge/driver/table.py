@@ -1,0 +1,94 @@
+"""What a person sees of the attachments: rows, and why mail waits.
+
+Owns the reasons. Promises that each waiting message has one, in plain words.
+"""
+
+from __future__ import annotations
+
+from bridge.core import texts
+from bridge.core.loopguard import Verdict
+from bridge.core.records import (
+    Attachment,
+    AttachmentState,
+    Delivery,
+    DeliveryState,
+)
+from bridge.core.release import FRESH_S
+from bridge.driver.bridge import Bridge
+from bridge.driver.queue import AttachmentQueue
+from bridge.local.replies import AgentRow
+
+_SHOWN = {
+    AttachmentState.ATTACHED: 0,
+    AttachmentState.HELD: 1,
+    AttachmentState.OFFLINE: 2,
+    AttachmentState.DETACHING: 3,
+}
+_UNACKNOWLEDGED = (DeliveryState.OFFERED, DeliveryState.AMBIGUOUS)
+_SESSION_SHOWN = 8
+
+
+def rows(bridge: Bridge, name: str = "") -> tuple[AgentRow, ...]:
+    """Every attachment that a person may care for, attached first, then by name."""
+    queues = [queue for queue in bridge.roster if queue.record.state in _SHOWN]
+    if name:
+        wanted = bridge.roster.named(name)
+        queues = [queue for queue in queues if queue is wanted]
+    queues.sort(key=lambda q: (_SHOWN[q.record.state], q.record.name.lower()))
+    return tuple(row(bridge, queue) for queue in queues)
+
+
+def row(bridge: Bridge, queue: AttachmentQueue) -> AgentRow:
+    """One attachment as it stands now."""
+    at = bridge.clock.wall()
+    record = queue.record
+    waiting = queue.in_state(DeliveryState.PENDING)
+    unacknowledged = queue.in_state(*_UNACKNOWLEDGED)
+    return AgentRow(
+        name=record.name,
+        provider=record.provider,
+        session=record.session_id[-_SESSION_SHOWN:],
+        state=record.state.value,
+        route=route(bridge, record),
+        purpose=record.purpose,
+        pending=len(waiting),
+        unacknowledged=len(unacknowledged),
+        oldest_unacknowledged_s=_oldest(unacknowledged, at),
+        last_contact_s=max(0.0, at - queue.last_contact_at)
+        if queue.last_contact_at
+        else None,
+        why=_why(bridge, queue) if waiting else "",
+    )
+
+
+def route(bridge: Bridge, record: Attachment) -> str:
+    """How mail comes to it now."""
+    queue = bridge.roster.get(record.attachment_id)
+    if record.state is not AttachmentState.ATTACHED:
+        return "-"
+    if queue is not None and not queue.hooks_heard and record.provider != "script":
+        return texts.HOOKS_NOT_LOADED
+    return record.native_route or "hook"
+
+
+def _oldest(rows_: list[Delivery], at: float) -> float | None:
+    return max((max(0.0, at - each.changed_at) for each in rows_), default=None)
+
+
+def _why(bridge: Bridge, queue: AttachmentQueue) -> str:
+    if queue.record.state is AttachmentState.HELD:
+        return "not confirmed by the person"
+    if queue.record.state is not AttachmentState.ATTACHED:
+        return "the chat is offline"
+    if not queue.releasable():
+        return f"server silent for {_silent_s(bridge, queue):.0f} s"
+    if queue.guard.verdict is Verdict.LIMIT_REACHED:
+        return "too many turns in a row came from hooks; it comes in the next turn"
+    if not queue.hooks_heard and queue.record.provider != "script":
+        return texts.HOOKS_NOT_LOADED
+    return "no turn has ended"
+
+
+def _silent_s(bridge: Bridge, queue: AttachmentQueue) -> float:
+    since = queue.heard_server_at
+    return FRESH_S if since is None else bridge.clock.running() - since
