@@ -17,7 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tests.real_clients.rig.waiting import wait_until
+from tests.real_clients.rig.waiting import NeverHappened, wait_until
 
 _RECORD_PID = 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec "$@"'
 _RECORD_EXIT = 'p=$0; "$@"; echo $? >"$p.new"; mv "$p.new" "$p"'
@@ -100,18 +100,26 @@ def processes_of(home: Path) -> Iterator[ProcessRow]:
 
 
 async def end_processes_of(home: Path) -> None:
-    """End them all: SIGTERM, then SIGKILL for those that stay 3 seconds."""
-    for sign in (signal.SIGTERM, signal.SIGKILL):
-        rows = list(processes_of(home))
-        for row in rows:
-            end(row, sign)
-        try:
-            await wait_until(
-                lambda: not any(processes_of(home)), "an empty computer", 3
-            )
-        except AssertionError:
-            continue
-        return
+    """End them all: SIGTERM, then SIGKILL for those that stay 3 seconds.
+
+    Raises NeverHappened when something outlives even that.
+    """
+    try:
+        await _signal_all(home, signal.SIGTERM)
+    except NeverHappened:
+        await _signal_all(home, signal.SIGKILL)
+
+
+async def _signal_all(home: Path, sign: signal.Signals) -> None:
+    rows = list(processes_of(home))
+    for row in rows:
+        end(row, sign)
+    await wait_until(lambda: _is_empty(home, rows), "an empty computer", 3)
+
+
+def _is_empty(home: Path, ending: list[ProcessRow]) -> bool:
+    # Race: a dying process loses its environment before it is gone.
+    return not any(row.is_alive() for row in ending) and not any(processes_of(home))
 
 
 def end(row: ProcessRow, sign: signal.Signals) -> None:
