@@ -17,7 +17,8 @@ _CHECKOUT = Path(__file__).resolve().parents[3]
 
 def clients_folder() -> Path:
     """The folder that holds `node_modules`."""
-    return Path(os.environ.get("AGENTWORKS_CLIENTS") or _CHECKOUT / ".clients")
+    chosen = os.environ.get("AGENTWORKS_CLIENTS")
+    return Path(chosen).absolute() if chosen else _CHECKOUT / ".clients"
 
 
 def claude_program() -> Path:
