@@ -6,7 +6,8 @@ httpx's own timeouts do not reach it, so only our deadlines are at work.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import httpx
@@ -14,9 +15,6 @@ import msgspec
 import trio
 
 Chunk: TypeAlias = "bytes | float | Exception"
-Reply: TypeAlias = (
-    "httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]"
-)
 HANG = float("inf")
 
 
@@ -40,12 +38,22 @@ class ScriptedBytes(httpx.AsyncByteStream):
         self.is_closed = True
 
 
-class ScriptedServer(httpx.AsyncBaseTransport):
-    """See the module; the last reply is repeated."""
+@dataclass(frozen=True)
+class Answer:
+    """What the server says to one request."""
 
-    def __init__(self, *replies: Reply) -> None:
-        self.replies = list(replies)
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    chunks: Iterable[Chunk] = ()
+
+
+class ScriptedServer(httpx.AsyncBaseTransport):
+    """See the module; the last answer is repeated."""
+
+    def __init__(self, *answers: Answer | Exception) -> None:
+        self.answers = list(answers)
         self.requests: list[httpx.Request] = []
+        self.bodies: list[ScriptedBytes] = []
         self.delay_s = 0.0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -53,10 +61,13 @@ class ScriptedServer(httpx.AsyncBaseTransport):
         self.requests.append(request)
         if self.delay_s:
             await trio.sleep(self.delay_s)
-        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
-        if isinstance(reply, Exception):
-            raise reply
-        return reply(request) if callable(reply) else reply
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        body = ScriptedBytes(answer.chunks)
+        self.bodies.append(body)
+        headers = dict(answer.headers)
+        return httpx.Response(answer.status, headers=headers, stream=body)
 
     def asked(self, index: int = -1) -> Any:
         """The JSON body of a request."""
@@ -68,15 +79,15 @@ class ScriptedServer(httpx.AsyncBaseTransport):
 
 
 def said(
-    content: object, status: int = 200, headers: dict[str, str] | None = None
-) -> httpx.Response:
+    content: object, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Answer:
     """A JSON answer."""
-    return httpx.Response(status, content=msgspec.json.encode(content), headers=headers)
+    return Answer(status, headers or {}, [msgspec.json.encode(content)])
 
 
 def refused(
-    status: int, code: str, headers: dict[str, str] | None = None, **details: object
-) -> httpx.Response:
+    status: int, code: str, headers: Mapping[str, str] | None = None, **details: object
+) -> Answer:
     """An error answer in the server's form."""
     error = {"code": code, "message": f"no: {code}.", **details}
     return said({"error": error}, status, headers)
@@ -85,12 +96,7 @@ def refused(
 def stream(
     chunks: Iterable[Chunk],
     kind: str = "text/event-stream",
-    status: int = 200,
-    headers: dict[str, str] | None = None,
-) -> httpx.Response:
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
     """An event stream."""
-    return httpx.Response(
-        status,
-        headers={"content-type": kind, **(headers or {})},
-        stream=ScriptedBytes(chunks),
-    )
+    return Answer(200, {"content-type": kind, **(headers or {})}, chunks)

@@ -6,6 +6,7 @@ import codecs
 from collections.abc import Iterable
 from itertools import pairwise
 
+import httpx
 import pytest
 import trio
 from hypothesis import given
@@ -18,7 +19,7 @@ from bridge.upstream.bounded import (
     BoundedText,
     FrameCounter,
 )
-from tests.fakes.scripted_server import HANG, Chunk, stream
+from tests.fakes.scripted_server import HANG, Chunk, ScriptedBytes
 
 STREAMS = st.lists(st.sampled_from([b"a", b":x", b"\r", b"\n", b"\r\n"])).map(b"".join)
 
@@ -90,7 +91,7 @@ def test_endless_keep_alives_are_no_frame() -> None:
 
 
 async def passed(chunks: Iterable[Chunk]) -> bytes:
-    bounded = BoundedText(stream(chunks))
+    bounded = BoundedText(httpx.Response(200, stream=ScriptedBytes(chunks)))
     try:
         parts = [part async for part in bounded.aiter_text()]
     finally:
@@ -148,7 +149,8 @@ async def test_any_byte_breaks_the_silence(
 
 async def test_a_stream_that_is_stopped_half_read_leaves_nothing_open() -> None:
     """Else the collector closes it, which warnings would show here."""
-    bounded = BoundedText(stream([b"data: 1\n\n", HANG]))
+    below = ScriptedBytes([b"data: 1\n\n", HANG])
+    bounded = BoundedText(httpx.Response(200, stream=below))
     assert await anext(bounded) == "data: 1\n\n"
 
     await bounded.stop()
