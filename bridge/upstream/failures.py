@@ -109,7 +109,7 @@ def _said(status: int, content: bytes) -> tuple[str, str, dict[str, Any]]:
     """Code, message and further facts of an error body, whatever it holds."""
     try:
         body = msgspec.json.decode(content, type=ErrorBody).error
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         body = {}
     facts = {"code": body} if isinstance(body, str) else dict(body)
     code = _plain(facts.pop("code", None)) or f"http_{status}"

@@ -161,7 +161,7 @@ def read_event(event: str, event_id: str, text: str, heard_at: float) -> StreamE
         return Skipped(heard_at, place, event, "unknown event")
     try:
         read = reader(text, heard_at)
-    except (msgspec.DecodeError, UnicodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Skipped(heard_at, place, event, str(error))
     if isinstance(read, Arrived) and read.message.sequence != place:
         return Skipped(heard_at, place, event, "id and sequence differ")

@@ -122,6 +122,6 @@ async def read_capped(reply: httpx.Response, limit_bytes: int) -> bytes:
 def _decoded(content: bytes, into: type[Answer], is_repeatable: bool) -> Answer:
     try:
         return msgspec.json.decode(content, type=into)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         found = failures.nonsense(str(error))
         raise (found if is_repeatable else failures.lost(False, str(error))) from error
