@@ -25,7 +25,7 @@ from bridge.config import Settings
 from bridge.driver import calls, children, hooks, hosting, restoring
 from bridge.driver.bridge import Bridge
 from bridge.driver.link import Link
-from bridge.errors import EXIT_CONFIG, EXIT_OK, Refused
+from bridge.errors import EXIT_CONFIG, EXIT_OK, Refused, StorageBroken
 from bridge.local.calls import serve_calls
 from bridge.local.connection import Connection
 from bridge.local.dialogue import HookDialogue
@@ -52,13 +52,15 @@ def run(paths: Paths, settings: Settings) -> int:
     log = open_log(sys.stderr, clock)
     forward_libraries(log)
     with Instance.claim(paths) as instance:
-        trio.run(_serve, paths, settings, clock, log, instance)
+        broken = trio.run(_serve, paths, settings, clock, log, instance)
+    if broken is not None:
+        raise broken
     return EXIT_OK
 
 
 async def _serve(
     paths: Paths, settings: Settings, clock: Clock, log: Log, instance: Instance
-) -> None:
+) -> StorageBroken | None:
     warnings: list[str] = []
     async with (
         await Journal.open(paths.journal, clock) as journal,
@@ -83,6 +85,7 @@ async def _serve(
         await _open_door(bridge, instance)
         await restoring.pause(bridge)
         nursery.cancel_scope.cancel()
+    return bridge.broken
 
 
 async def _open_door(bridge: Bridge, instance: Instance) -> None:

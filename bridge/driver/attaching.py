@@ -183,6 +183,9 @@ async def _supersede(bridge: Bridge, queue: AttachmentQueue, at: float) -> None:
     """The agent's other attachments are over; what they had to send goes on here."""
     record = queue.record
     moved = LeaseMoved(at, record.attachment_id)
+    async with queue.turn:
+        for submission_id in list(queue.submissions):
+            await queue.submit(submission_id, moved)
     for other in bridge.roster.of_agent(record.agent_id):
         if other is queue:
             continue
@@ -213,7 +216,7 @@ def watch_process(bridge: Bridge, key: ProcessKey) -> None:
     """When this process ends, everything in it goes offline."""
     if key not in bridge.watched:
         bridge.watched.add(key)
-        bridge.nursery.start_soon(_watch, bridge, key)
+        bridge.start(_watch, bridge, key)
 
 
 async def _watch(bridge: Bridge, key: ProcessKey) -> None:

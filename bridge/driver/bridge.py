@@ -6,22 +6,27 @@ process is in, and the last verb that only the person may use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVarTuple
 
 import trio
 
 from bridge.clock import Clock, rfc3339
 from bridge.core import quota
+from bridge.core.effects import Save
 from bridge.core.ids import AttachmentId
 from bridge.core.records import Attachment, ProcessKey, Submission
 from bridge.driver.link import Link
 from bridge.driver.queue import AttachmentQueue
 from bridge.driver.roster import Roster
+from bridge.errors import BridgeError, StorageBroken
 from bridge.log import Log
 from bridge.paths import Paths
 from bridge.store.journal import Journal
 from bridge.store.leases import Leases
+
+Arguments = TypeVarTuple("Arguments")
 
 
 @dataclass
@@ -50,11 +55,37 @@ class Bridge:
     warnings: list[str] = field(default_factory=list)
     last_privileged: str = ""
     stopping: trio.Event = field(default_factory=trio.Event)
+    broken: StorageBroken | None = None
     attaching: trio.Lock = field(default_factory=trio.Lock)
 
     def new_queue(self, record: Attachment) -> AttachmentQueue:
         """A queue for a record that the journal does not hold yet."""
-        return AttachmentQueue(record, (), (), (), self.journal, self.clock)
+        return AttachmentQueue(record, (), (), (), self, self.clock)
+
+    async def commit(self, saves: Sequence[Save]) -> None:
+        """The journal's commit; a journal that is broken stops the bridge."""
+        try:
+            await self.journal.commit(saves)
+        except StorageBroken as error:
+            self.broken = self.broken or error
+            self.stopping.set()
+            raise
+
+    def start(
+        self,
+        work: Callable[[*Arguments], Awaitable[object]],
+        *args: *Arguments,
+    ) -> None:
+        """Run `work` beside everything else; its BridgeError ends it and no more."""
+        self.nursery.start_soon(self._run, work, args)
+
+    async def _run(
+        self, work: Callable[..., Awaitable[object]], args: tuple[object, ...]
+    ) -> None:
+        try:
+            await work(*args)
+        except BridgeError as error:
+            self.log.error("work_ended", code=error.code, reason=error.message)
 
     def next_submission_number(self) -> int:
         """The place of a new submission in the order of all of this bridge."""

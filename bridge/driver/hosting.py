@@ -36,6 +36,16 @@ def open_parent(database: Path, clock: Clock) -> str:
 
 async def host(database: Path, clock: Clock, log: Log, warnings: list[str]) -> None:
     """Serve until cancelled, again and again."""
+    try:
+        await _serve_again_and_again(database, clock, log, warnings)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(SOCKET_NAME)
+
+
+async def _serve_again_and_again(
+    database: Path, clock: Clock, log: Log, warnings: list[str]
+) -> None:
     # Only a bridge that embeds its server pays for importing it.
     from bridge.server.limits import Settings
     from bridge.server.run import serve

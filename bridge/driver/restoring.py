@@ -66,7 +66,7 @@ async def _queue(
         await bridge.journal.deliveries(attachment_id),
         [row for row in receipts if row.state is ReceiptState.UNSENT],
         await bridge.journal.submissions(attachment_id),
-        bridge.journal,
+        bridge,
         bridge.clock,
     )
 

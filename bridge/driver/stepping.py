@@ -12,6 +12,7 @@ from functools import partial
 
 import trio
 
+from bridge.core import reconnect
 from bridge.core.effects import (
     CloseStream,
     Effect,
@@ -87,9 +88,9 @@ async def _outside(
             case CloseStream():
                 queue.close_stream()
             case TellServerOffline():
-                bridge.nursery.start_soon(_tell_offline, bridge, queue)
+                bridge.start(_tell_offline, bridge, queue)
             case TellServerDetached():
-                bridge.nursery.start_soon(_tell_detached, bridge, queue)
+                bridge.start(_tell_detached, bridge, queue)
             case EraseTokens():
                 await bridge.leases.erase(queue.record.attachment_id)
                 bridge.link.forget(queue.record.attachment_id)
@@ -112,12 +113,18 @@ async def _tell_offline(bridge: Bridge, queue: AttachmentQueue) -> None:
 
 
 async def _tell_detached(bridge: Bridge, queue: AttachmentQueue) -> None:
-    """Revoke the child; without an answer a start of the bridge tries again."""
-    try:
-        await api.detach(bridge.link.parent, queue.record.attachment_id)
-    except Refused:
-        pass  # the server knows of no such lease any more: that is what we want
-    except BridgeError as error:
-        bridge.log.warning("detach_not_told", code=error.code)
-        return
+    """Revoke the child, however long the server is away; a start tries again."""
+    backoff = reconnect.Backoff()
+    while queue.record.state is AttachmentState.DETACHING:
+        try:
+            await api.detach(bridge.link.parent, queue.record.attachment_id)
+        except Refused:
+            break  # the server knows no such lease any more: that is what we want
+        except BridgeError as error:
+            bridge.log.warning("detach_not_told", code=error.code)
+            fraction = bridge.clock.random_fraction()
+            backoff, wait_s = reconnect.failed(backoff, 0.0, fraction)
+            await trio.sleep(wait_s)
+        else:
+            break
     await step(bridge, queue, DetachFinished(bridge.clock.wall()))

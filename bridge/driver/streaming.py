@@ -52,7 +52,7 @@ def open_stream(bridge: Bridge, queue: AttachmentQueue, on_end: OnEnd) -> None:
     queue.close_stream()
     scope = trio.CancelScope()
     queue.stream = scope
-    bridge.nursery.start_soon(_run, bridge, queue, scope, on_end)
+    bridge.start(_run, bridge, queue, scope, on_end)
 
 
 async def _run(
@@ -138,9 +138,12 @@ async def _follow_once(
     async with trio.open_nursery() as nursery, events:
         nursery.start_soon(read)
         async for event in events:
-            over = await _hear(bridge, queue, sender, event)
+            try:
+                over = await _hear(bridge, queue, sender, event)
+            except BridgeError as error:
+                trouble.append(error)
             is_full = queue.is_full is place.has_messages
-            if over is not None or is_full:
+            if over is not None or is_full or trouble:
                 nursery.cancel_scope.cancel()
                 break
     if over is not None:
