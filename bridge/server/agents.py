@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Row, delete, func, insert, or_, select, update
+from sqlalchemy import Row, bindparam, delete, func, insert, or_, select, update
 
 from bridge.clock import rfc3339
 from bridge.core.ids import PURPOSE_LIMIT, fold_name, is_name
@@ -56,20 +56,23 @@ class Registration(Struct, frozen=True):
     allowed_connection_ids: list[str]
 
 
+_BY_NAME = select(agents).where(
+    agents.c.account_id == bindparam("account_id"),
+    agents.c.folded == bindparam("folded"),
+    agents.c.unregistered_at.is_(None),
+)
+
+_BY_ID = select(agents).where(agents.c.id == bindparam("agent_id"))
+
+
 def by_name(unit: Unit, account_id: str, name: str) -> Row[Any] | None:
     """The registered agent of this name in this account, or None."""
-    return unit.row(
-        select(agents).where(
-            agents.c.account_id == account_id,
-            agents.c.folded == fold_name(name),
-            agents.c.unregistered_at.is_(None),
-        )
-    )
+    return unit.row(_BY_NAME, account_id=account_id, folded=fold_name(name))
 
 
 def by_id(unit: Unit, agent_id: str) -> Row[Any]:
     """An agent that is known to exist, registered or not."""
-    row = unit.row(select(agents).where(agents.c.id == agent_id))
+    row = unit.row(_BY_ID, agent_id=agent_id)
     if row is None:
         raise not_found()
     return row

@@ -13,7 +13,17 @@ import hashlib
 from enum import StrEnum
 
 from msgspec import Struct
-from sqlalchemy import and_, delete, insert, literal, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.sql.elements import ColumnElement
 
 from bridge.server.problems import insufficient_scope, invalid_token
@@ -83,7 +93,10 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def alive(now: float) -> ColumnElement[bool]:
+Moment = float | BindParameter[float]
+
+
+def alive(now: Moment) -> ColumnElement[bool]:
     """SQL: this connection is neither revoked nor expired."""
     return and_(
         connections.c.revoked_at.is_(None),
@@ -91,7 +104,7 @@ def alive(now: float) -> ColumnElement[bool]:
     )
 
 
-def _usable(now: float) -> ColumnElement[bool]:
+def usable(now: Moment) -> ColumnElement[bool]:
     """SQL: alive, and so are its account and, for a child, its parent."""
     parent = connections.alias("parent")
     parent_alive = (
@@ -116,21 +129,25 @@ def _usable(now: float) -> ColumnElement[bool]:
     )
 
 
+_NOW: BindParameter[float] = bindparam("now")
+
+_BY_ACCESS_TOKEN = select(
+    connections.c.id, connections.c.account_id, connections.c.agent_id
+).where(
+    access_tokens.c.hash == bindparam("hash"),
+    access_tokens.c.connection_id == connections.c.id,
+    or_(access_tokens.c.expires_at.is_(None), access_tokens.c.expires_at > _NOW),
+    usable(_NOW),
+)
+
+_USABLE = select(connections.c.id).where(
+    connections.c.id == bindparam("connection_id"), usable(_NOW)
+)
+
+
 def authenticate(unit: Unit, token: str) -> Caller:
     """The connection of an access token; 401 for anything else."""
-    row = unit.row(
-        select(
-            connections.c.id, connections.c.account_id, connections.c.agent_id
-        ).where(
-            access_tokens.c.hash == digest(token),
-            access_tokens.c.connection_id == connections.c.id,
-            or_(
-                access_tokens.c.expires_at.is_(None),
-                access_tokens.c.expires_at > unit.now,
-            ),
-            _usable(unit.now),
-        )
-    )
+    row = unit.row(_BY_ACCESS_TOKEN, hash=digest(token), now=unit.now)
     if row is None:
         raise invalid_token()
     return Caller(row.id, row.account_id, row.agent_id)
@@ -138,14 +155,8 @@ def authenticate(unit: Unit, token: str) -> Caller:
 
 def is_usable(unit: Unit, connection_id: str) -> bool:
     """True while this connection could get or use a token."""
-    return (
-        unit.row(
-            select(connections.c.id).where(
-                connections.c.id == connection_id, _usable(unit.now)
-            )
-        )
-        is not None
-    )
+    found = unit.row(_USABLE, connection_id=connection_id, now=unit.now)
+    return found is not None
 
 
 def issue(unit: Unit, connection_id: str, scopes: str) -> Tokens:
@@ -194,7 +205,7 @@ def refresh(unit: Unit, refresh_token: str) -> Tokens | None:
         ).where(
             refresh_tokens.c.hash == digest(refresh_token),
             refresh_tokens.c.connection_id == connections.c.id,
-            _usable(unit.now),
+            usable(unit.now),
         )
     )
     if row is None:

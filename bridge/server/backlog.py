@@ -13,13 +13,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct, structs
-from sqlalchemy import Row, select
+from sqlalchemy import Row, bindparam, select
 
 from bridge.clock import rfc3339
 from bridge.server import auth
 from bridge.server.leases import CURRENT, HELD, LeaseState, is_held
 from bridge.server.parties import sender_is_authorised
-from bridge.server.schema import agents, attachments, messages, receipts
+from bridge.server.schema import (
+    agents,
+    attachments,
+    connections,
+    messages,
+    receipts,
+)
 from bridge.server.store import Unit
 
 _RETRACTION_PAGE = 100
@@ -32,6 +38,53 @@ _WORDS = {
     LeaseState.DETACHED.value: "revoked",
     LeaseState.UNREGISTERED.value: "unregistered",
 }
+
+
+_STATE = select(
+    attachments.c.state,
+    agents.c.policy,
+    auth.usable(bindparam("now")).label("is_usable"),
+).where(
+    attachments.c.id == bindparam("attachment_id"),
+    attachments.c.agent_id == agents.c.id,
+    connections.c.id == bindparam("connection_id"),
+    connections.c.agent_id == attachments.c.agent_id,
+)
+
+_RETRACTIONS = (
+    select(messages.c.id, messages.c.retracted, messages.c.retraction)
+    .where(
+        messages.c.recipient_id == bindparam("agent_id"),
+        messages.c.retraction > bindparam("retraction"),
+        messages.c.mailbox_sequence <= bindparam("cursor"),
+        messages.c.delivery.in_(("stored", "typed")),
+    )
+    .order_by(messages.c.retraction, messages.c.mailbox_sequence)
+)
+
+_RECEIPTS = (
+    select(receipts)
+    .where(
+        receipts.c.agent_id == bindparam("agent_id"),
+        receipts.c.number > bindparam("receipt"),
+    )
+    .order_by(receipts.c.number)
+    .limit(_RECEIPT_PAGE)
+)
+
+_MESSAGES = (
+    select(messages)
+    .where(
+        messages.c.recipient_id == bindparam("agent_id"),
+        messages.c.mailbox_sequence > bindparam("cursor"),
+        messages.c.delivery == "stored",
+        messages.c.observed == "",
+        messages.c.retracted == "",
+        sender_is_authorised(),
+    )
+    .order_by(messages.c.mailbox_sequence)
+    .limit(bindparam("page"))
+)
 
 
 class Place(Struct, frozen=True):
@@ -92,10 +145,10 @@ def look(unit: Unit, place: Place) -> Look:
 def _ended(unit: Unit, place: Place) -> list[Frame] | None:
     """The last frame of a lease that is over or held; None while it goes on."""
     row = unit.row(
-        select(attachments.c.state, agents.c.policy).where(
-            attachments.c.id == place.attachment_id,
-            attachments.c.agent_id == agents.c.id,
-        )
+        _STATE,
+        attachment_id=place.attachment_id,
+        connection_id=place.connection_id,
+        now=unit.now,
     )
     if row is None:
         return []
@@ -104,7 +157,7 @@ def _ended(unit: Unit, place: Place) -> list[Frame] | None:
     if is_held(unit, row):
         return [Frame("attachment", {"state": HELD})]
     # Paused, or its child was renewed: the body just ends.
-    if row.state == LeaseState.OFFLINE or not auth.is_usable(unit, place.connection_id):
+    if row.state == LeaseState.OFFLINE or not row.is_usable:
         return []
     return None
 
@@ -112,14 +165,10 @@ def _ended(unit: Unit, place: Place) -> list[Frame] | None:
 def _retractions(unit: Unit, place: Place) -> Sequence[Row[Any]]:
     """Messages at or below the cursor that the server no longer stands by."""
     return unit.rows(
-        select(messages.c.id, messages.c.retracted, messages.c.retraction)
-        .where(
-            messages.c.recipient_id == place.agent_id,
-            messages.c.retraction > place.retraction,
-            messages.c.mailbox_sequence <= place.cursor,
-            messages.c.delivery.in_(("stored", "typed")),
-        )
-        .order_by(messages.c.retraction, messages.c.mailbox_sequence)
+        _RETRACTIONS,
+        agent_id=place.agent_id,
+        retraction=place.retraction,
+        cursor=place.cursor,
     )
 
 
@@ -138,12 +187,7 @@ def _retract_frames(rows: Sequence[Row[Any]]) -> list[Frame]:
 
 
 def _receipts(unit: Unit, place: Place) -> Sequence[Row[Any]]:
-    return unit.rows(
-        select(receipts)
-        .where(receipts.c.agent_id == place.agent_id, receipts.c.number > place.receipt)
-        .order_by(receipts.c.number)
-        .limit(_RECEIPT_PAGE)
-    )
+    return unit.rows(_RECEIPTS, agent_id=place.agent_id, receipt=place.receipt)
 
 
 def _receipt(row: Row[Any]) -> Frame:
@@ -159,17 +203,10 @@ def _receipt(row: Row[Any]) -> Frame:
 
 def _page(unit: Unit, place: Place) -> Sequence[Row[Any]]:
     return unit.rows(
-        select(messages)
-        .where(
-            messages.c.recipient_id == place.agent_id,
-            messages.c.mailbox_sequence > place.cursor,
-            messages.c.delivery == "stored",
-            messages.c.observed == "",
-            messages.c.retracted == "",
-            sender_is_authorised(),
-        )
-        .order_by(messages.c.mailbox_sequence)
-        .limit(unit.settings.replay_page)
+        _MESSAGES,
+        agent_id=place.agent_id,
+        cursor=place.cursor,
+        page=unit.settings.replay_page,
     )
 
 

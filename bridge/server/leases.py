@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Row, bindparam, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from bridge.server import auth
@@ -47,24 +47,25 @@ def lease(unit: Unit, attachment_id: str | None) -> Row[Any] | None:
     return unit.row(select(attachments).where(attachments.c.id == attachment_id))
 
 
+_LEASE_OF_AGENT = select(
+    attachments.c.id.label("lease_id"),
+    attachments.c.state.label("lease_state"),
+    attachments.c.child_id,
+    agents,
+).where(
+    attachments.c.id == bindparam("lease_id"),
+    attachments.c.agent_id == bindparam("agent_id"),
+    attachments.c.agent_id == agents.c.id,
+)
+
+
 def any_lease(unit: Unit, caller: Caller, attachment_id: str) -> Row[Any]:
     """A lease of this child's agent in whatever state, joined with its agent.
 
     404 for another agent's, and for a current one that another child holds. The
     row has the attachment's `lease_id` and `lease_state` and the whole agent.
     """
-    row = unit.row(
-        select(
-            attachments.c.id.label("lease_id"),
-            attachments.c.state.label("lease_state"),
-            attachments.c.child_id,
-            agents,
-        ).where(
-            attachments.c.id == attachment_id,
-            attachments.c.agent_id == caller.child(),
-            attachments.c.agent_id == agents.c.id,
-        )
-    )
+    row = unit.row(_LEASE_OF_AGENT, lease_id=attachment_id, agent_id=caller.child())
     if row is None:
         raise not_found()
     if row.lease_state in CURRENT and row.child_id != caller.connection_id:

@@ -15,8 +15,8 @@ from sqlalchemy import Row, Select, or_, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from bridge.clock import rfc3339
+from bridge.server.conversations import participated
 from bridge.server.limits import LARGEST_CURSOR, MAILBOX_START
-from bridge.server.messages import participated
 from bridge.server.parties import (
     Recipient,
     Side,

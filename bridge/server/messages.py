@@ -12,24 +12,76 @@ import hashlib
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Row, delete, func, insert, or_, select, update
+from sqlalchemy import Row, bindparam, delete, func, insert, or_, select, update
 
 from bridge.core.ids import MESSAGE_LIMIT, fold_name, is_submission_id
 from bridge.server import agents as names
+from bridge.server.conversations import (
+    next_sequence,
+    opened,
+    other_side,
+    participated,
+    reachable,
+    require_incoming,
+)
 from bridge.server.parties import (
     Recipient,
     Side,
     agent_side,
     recipient_state,
-    sender_is_authorised,
     side_of_key,
 )
-from bridge.server.problems import Problem, invalid_arguments, not_found
-from bridge.server.schema import agents, conversations, messages, submissions
+from bridge.server.problems import Problem, invalid_arguments
+from bridge.server.schema import agents, messages, submissions
 from bridge.server.store import Unit
 
 _HOUR_S = 3_600.0
 _NEXT = "Keep inbox_id for what follows; a stored message is not yet a read one."
+
+
+_SUBMITTED = select(submissions).where(
+    submissions.c.sender_side == bindparam("side"),
+    submissions.c.submission_id == bindparam("submission"),
+)
+
+_IN_CONVERSATION = messages.c.conversation_id == bindparam("conversation")
+
+_COUNT = select(func.count()).select_from(messages).where(_IN_CONVERSATION)
+
+# Both ends, so that a clock that was set back locks nobody out.
+_RECENT = (
+    select(messages.c.sent_at)
+    .where(
+        _IN_CONVERSATION,
+        messages.c.sent_at > bindparam("since"),
+        messages.c.sent_at <= bindparam("now"),
+    )
+    .order_by(messages.c.sent_at.desc())
+    .limit(bindparam("most"))
+)
+
+_OLDEST_DROPPABLE = (
+    select(messages.c.id)
+    .where(
+        _IN_CONVERSATION,
+        or_(
+            messages.c.delivery.in_(("admitted", "processed")),
+            messages.c.recipient_id.is_(None),
+            messages.c.retracted != "",
+        ),
+    )
+    .order_by(messages.c.sequence)
+    .limit(1)
+)
+
+_THIS_MAILBOX = agents.c.id == bindparam("agent")
+_MAILBOX_UP = (
+    update(agents).where(_THIS_MAILBOX).values(last_sequence=agents.c.last_sequence + 1)
+)
+_MAILBOX_COUNTED = select(agents.c.last_sequence).where(_THIS_MAILBOX)
+
+_STORE_MESSAGE = insert(messages)
+_STORE_SUBMISSION = insert(submissions)
 
 
 class Outgoing(Struct, frozen=True):
@@ -112,12 +164,7 @@ def _earlier(unit: Unit, sender: Side, outgoing: Outgoing, body: str) -> Sent | 
             "invalid_submission_id",
             "A submission id has 1 to 128 printable ASCII characters.",
         )
-    row = unit.row(
-        select(submissions).where(
-            submissions.c.sender_side == sender.key,
-            submissions.c.submission_id == outgoing.submission_id,
-        )
-    )
+    row = unit.row(_SUBMITTED, side=sender.key, submission=outgoing.submission_id)
     if row is None:
         return None
     if (row.address, row.body_hash) != (_address(outgoing), _hash(body)):
@@ -143,9 +190,9 @@ def _conversation(
     """The conversation to write into, and its other side."""
     if outgoing.inbox_id is not None:
         row = participated(unit, sender, outgoing.inbox_id)
-        recipient = _reachable(unit, other_side(unit, sender, row))
+        recipient = reachable(unit, other_side(unit, sender, row))
         if outgoing.is_reply_only:
-            _require_incoming(unit, sender, row.id)
+            require_incoming(unit, sender, row.id)
         return row, recipient
     agent = names.addressed(unit, sender.account_id, outgoing.target or "")
     recipient = agent_side(agent)
@@ -153,99 +200,16 @@ def _conversation(
         raise Problem(
             422, "self_send", "An agent cannot send a message to its own name."
         )
-    return _opened(unit, sender, recipient), recipient
-
-
-def participated(unit: Unit, side: Side, inbox_id: str) -> Row[Any]:
-    """A conversation this side takes part in; 404 otherwise."""
-    row = unit.row(
-        select(conversations).where(
-            conversations.c.id == inbox_id,
-            conversations.c.account_id == side.account_id,
-            or_(conversations.c.opener == side.key, conversations.c.other == side.key),
-        )
-    )
-    if row is None:
-        raise not_found("There is no inbox of that id that you may use.")
-    return row
-
-
-def other_side(unit: Unit, side: Side, conversation: Row[Any]) -> Side:
-    """The side across from this one."""
-    is_opener = conversation.opener == side.key
-    key = conversation.other if is_opener else conversation.opener
-    return side_of_key(unit, key, conversation.account_id)
-
-
-def _reachable(unit: Unit, side: Side) -> Side:
-    """404 when its name was unregistered: a new holder is someone else."""
-    if side.agent_id is not None:
-        agent = names.by_id(unit, side.agent_id)
-        if agent.unregistered_at is not None:
-            raise not_found("The agent of this inbox is no longer registered.")
-    return side
-
-
-def _require_incoming(unit: Unit, reader: Side, conversation_id: str) -> None:
-    incoming = select(messages.c.id).where(
-        messages.c.conversation_id == conversation_id,
-        messages.c.recipient_id == reader.agent_id,
-        messages.c.account_id == reader.account_id,
-        sender_is_authorised(),
-    )
-    if unit.row(incoming.limit(1)) is None:
-        raise Problem(
-            422,
-            "no_incoming_message",
-            "Nothing from a currently authorised sender is in that inbox.",
-            "Send to the agent's name instead.",
-        )
-
-
-def _opened(unit: Unit, sender: Side, recipient: Side) -> Row[Any]:
-    """The conversation of two names, or a new one. A nameless login always
-    opens a new one.
-    """
-    pair = None
-    if sender.agent_id is not None:
-        pair = "|".join(sorted((sender.key, recipient.key)))
-        row = unit.row(select(conversations).where(conversations.c.pair == pair))
-        if row is not None:
-            return row
-    inbox_id = unit.new_id("inbox")
-    unit.run(
-        insert(conversations).values(
-            id=inbox_id,
-            account_id=sender.account_id,
-            opener=sender.key,
-            other=recipient.key,
-            pair=pair,
-            created_at=unit.now,
-        )
-    )
-    row = unit.row(select(conversations).where(conversations.c.id == inbox_id))
-    assert row is not None  # noqa: S101 - written two lines above
-    return row
+    return opened(unit, sender, recipient), recipient
 
 
 def _require_room(unit: Unit, conversation_id: str) -> None:
     """Hold the hourly guard, then make room for one more message."""
-    here = messages.c.conversation_id == conversation_id
     _hold_hourly_guard(unit, conversation_id)
-    kept = unit.value(select(func.count()).select_from(messages).where(here))
+    kept = unit.value(_COUNT, conversation=conversation_id)
     if kept < unit.settings.conversation_messages:
         return
-    droppable = or_(
-        messages.c.delivery.in_(("admitted", "processed")),
-        messages.c.recipient_id.is_(None),
-        messages.c.retracted != "",
-    )
-    oldest = unit.value(
-        select(messages.c.id)
-        .where(here, droppable)
-        .order_by(messages.c.sequence)
-        .limit(1)
-    )
+    oldest = unit.value(_OLDEST_DROPPABLE, conversation=conversation_id)
     if oldest is None:
         raise Problem(
             409,
@@ -259,15 +223,11 @@ def _require_room(unit: Unit, conversation_id: str) -> None:
 def _hold_hourly_guard(unit: Unit, conversation_id: str) -> None:
     limit = unit.settings.conversation_hourly
     recent = unit.rows(
-        select(messages.c.sent_at)
-        .where(
-            messages.c.conversation_id == conversation_id,
-            # Both ends, so that a clock that was set back locks nobody out.
-            messages.c.sent_at > unit.now - _HOUR_S,
-            messages.c.sent_at <= unit.now,
-        )
-        .order_by(messages.c.sent_at.desc())
-        .limit(limit)
+        _RECENT,
+        conversation=conversation_id,
+        since=unit.now - _HOUR_S,
+        now=unit.now,
+        most=limit,
     )
     if len(recent) >= limit:
         raise Problem(
@@ -289,36 +249,34 @@ def _store(
     body: str,
 ) -> Sent:
     message_id = unit.new_id("msg")
-    sequence = _next_sequence(unit, conversation.id)
+    sequence = next_sequence(unit, conversation.id)
     unit.run(
-        insert(messages).values(
-            id=message_id,
-            account_id=sender.account_id,
-            conversation_id=conversation.id,
-            sequence=sequence,
-            sender_id=sender.agent_id,
-            sender=sender.name,
-            sender_provider=sender.provider,
-            connection_id=connection_id,
-            recipient_id=recipient.agent_id,
-            mailbox_sequence=_next_in_mailbox(unit, recipient.agent_id),
-            body=body,
-            sent_at=unit.now,
-        )
+        _STORE_MESSAGE,
+        id=message_id,
+        account_id=sender.account_id,
+        conversation_id=conversation.id,
+        sequence=sequence,
+        sender_id=sender.agent_id,
+        sender=sender.name,
+        sender_provider=sender.provider,
+        connection_id=connection_id,
+        recipient_id=recipient.agent_id,
+        mailbox_sequence=_next_in_mailbox(unit, recipient.agent_id),
+        body=body,
+        sent_at=unit.now,
     )
     if outgoing.submission_id is not None:
         unit.run(
-            insert(submissions).values(
-                sender_side=sender.key,
-                submission_id=outgoing.submission_id,
-                address=_address(outgoing),
-                body_hash=_hash(body),
-                message_id=message_id,
-                conversation_id=conversation.id,
-                sequence=sequence,
-                recipient_side=recipient.key,
-                sent_at=unit.now,
-            )
+            _STORE_SUBMISSION,
+            sender_side=sender.key,
+            submission_id=outgoing.submission_id,
+            address=_address(outgoing),
+            body_hash=_hash(body),
+            message_id=message_id,
+            conversation_id=conversation.id,
+            sequence=sequence,
+            recipient_side=recipient.key,
+            sent_at=unit.now,
         )
     unit.wake(recipient.agent_id, conversation.id)
     return Sent(
@@ -330,22 +288,9 @@ def _store(
     )
 
 
-def _next_sequence(unit: Unit, conversation_id: str) -> int:
-    this = conversations.c.id == conversation_id
-    unit.run(
-        update(conversations)
-        .where(this)
-        .values(last_sequence=conversations.c.last_sequence + 1)
-    )
-    return int(unit.value(select(conversations.c.last_sequence).where(this)))
-
-
 def _next_in_mailbox(unit: Unit, agent_id: str | None) -> int | None:
     """The next number of a mailbox; an account side has none."""
     if agent_id is None:
         return None
-    this = agents.c.id == agent_id
-    unit.run(
-        update(agents).where(this).values(last_sequence=agents.c.last_sequence + 1)
-    )
-    return int(unit.value(select(agents.c.last_sequence).where(this)))
+    unit.run(_MAILBOX_UP, agent=agent_id)
+    return int(unit.value(_MAILBOX_COUNTED, agent=agent_id))

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Row, bindparam, insert, select, update
 
 from bridge.server.schema import agents, messages, receipts
 from bridge.server.store import Unit
@@ -57,16 +57,18 @@ class Recording(Struct, frozen=True):
     unknown: list[str]
 
 
+_IN_MAILBOX = select(messages).where(
+    messages.c.id == bindparam("message"),
+    messages.c.recipient_id == bindparam("agent"),
+)
+
+
 def record(unit: Unit, agent_id: str, signs: list[Receipt]) -> Recording:
     """Take signs for messages in this agent's mailbox, in the order given."""
     holding: dict[str, Recorded] = {}
     unknown: dict[str, None] = {}
     for sign in signs:
-        row = unit.row(
-            select(messages).where(
-                messages.c.id == sign.message_id, messages.c.recipient_id == agent_id
-            )
-        )
+        row = unit.row(_IN_MAILBOX, message=sign.message_id, agent=agent_id)
         if row is None:
             unknown[sign.message_id] = None
         else:
