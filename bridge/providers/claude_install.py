@@ -1,0 +1,100 @@
+"""Installing into a project for Claude Code.
+
+Owns the two entries in `.claude/settings.local.json`, for which Claude Code asks
+nothing, and the plugin package that they name, in our own state folder, where
+Claude Code reads it in place. Promises that the project gets nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from bridge.errors import Refused
+from bridge.providers import merge, templates
+from bridge.providers.project_file import (
+    PackageFile,
+    Plan,
+    changes,
+    read,
+    strictly,
+)
+
+SETTINGS = ".claude/settings.local.json"
+_MARKETPLACE = ("extraKnownMarketplaces", "agentworks")
+_ENABLED = ("enabledPlugins", "agentworks@agentworks")
+_SKILL = "skills/agent-messages/SKILL.md"
+
+
+def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+    """What installing into this project would change; changes nothing.
+
+    `templates_dir` is packaging/plugins. Raises Refused for a settings file that
+    cannot be edited, with its line, and for a marketplace of this name that is
+    not ours.
+    """
+    before = read(project, SETTINGS)
+    with strictly(project / SETTINGS):
+        _refuse_other_marketplace(project, before, state_dir)
+        after = merge.with_member(before, _MARKETPLACE, _source(state_dir))
+        after = merge.with_member(after, _ENABLED, True)
+    return Plan(
+        changes=changes(project, {SETTINGS: before}, {SETTINGS: after}),
+        package=tuple(package(state_dir, templates_dir)),
+        notes=(
+            "A Claude Code chat that is open already sees the plugin after "
+            "/reload-plugins.",
+            f"{SETTINGS} names a folder of this computer: keep it out of commits.",
+        ),
+    )
+
+
+def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+    """What removing from this project would change; the package stays.
+
+    Raises Refused as `plan` does.
+    """
+    before = after = read(project, SETTINGS)
+    with strictly(project / SETTINGS):
+        for path, ours in ((_ENABLED, True), (_MARKETPLACE, _source(state_dir))):
+            if after is not None and merge.member(after, path) == ours:
+                after = merge.without(after, path)
+    return Plan(changes=changes(project, {SETTINGS: before}, {SETTINGS: after}))
+
+
+def is_installed(project: Path, state_dir: Path, templates_dir: Path) -> bool:
+    """Would installing change nothing in this project? Raises Refused as `plan`."""
+    return not plan(project, state_dir, templates_dir).changes
+
+
+def package(state_dir: Path, templates_dir: Path) -> Iterator[PackageFile]:
+    """The plugin package as it must lie in the state folder."""
+    words = templates.places(state_dir)
+    source, target = templates_dir / "claude", _package_dir(state_dir)
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            content = path.read_text()
+            if path.suffix == ".json":
+                content = templates.filled_document(content, words)
+            yield PackageFile(target / path.relative_to(source), content.encode())
+    skill = (templates_dir / "shared" / _SKILL).read_bytes()
+    yield PackageFile(target / "plugins" / "agentworks" / _SKILL, skill)
+
+
+def _package_dir(state_dir: Path) -> Path:
+    return state_dir / "plugins" / "claude"
+
+
+def _source(state_dir: Path) -> object:
+    return {"source": {"source": "directory", "path": str(_package_dir(state_dir))}}
+
+
+def _refuse_other_marketplace(project: Path, text: str | None, state_dir: Path) -> None:
+    there = None if text is None else merge.member(text, _MARKETPLACE)
+    if there is not None and there != _source(state_dir):
+        raise Refused(
+            "name_taken",
+            f"{project / SETTINGS} names another plugin marketplace “agentworks”, so "
+            "ours was not put there.",
+            "If it is an older one of yours, remove that entry and try again.",
+        )
