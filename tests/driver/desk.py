@@ -1,0 +1,78 @@
+"""A queue over a real journal, for tests of what the driver promises."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bridge.core import release
+from bridge.core.effects import SaveAttachment
+from bridge.core.events import Received
+from bridge.core.records import Attachment, Message, OfferOutcome
+from bridge.core.render import Budget
+from bridge.driver.offering import Occasion
+from bridge.driver.queue import AttachmentQueue
+from bridge.store.journal import Journal
+from tests.core.examples import BOB, message
+from tests.fakes.clock import FakeClock
+
+OCCASION = Occasion("hook", Budget("utf16", 9_500), "agentworks")
+
+
+class Route:
+    """A route that answers as it is told and keeps what it was handed."""
+
+    def __init__(self, *outcomes: OfferOutcome) -> None:
+        self._outcomes = list(outcomes)
+        self.texts: list[str] = []
+
+    async def emit(self, offer_id: str, text: str) -> OfferOutcome:
+        """Take the text; the next outcome."""
+        self.texts.append(text)
+        return self._outcomes.pop(0)
+
+
+class Desk:
+    """One attached queue, its journal and its clock."""
+
+    def __init__(self, journal: Journal, clock: FakeClock, record: Attachment) -> None:
+        self.journal = journal
+        self.clock = clock
+        self.queue = AttachmentQueue(record, (), (), (), journal, clock)
+
+    async def receive(self, number: int = 1, body: str = "Ready for review.") -> None:
+        """The stream brings a message and the server stands by it."""
+        row = message(number, body)
+        incoming = Message(
+            row.message_id,
+            row.sequence,
+            row.inbox_id,
+            row.inbox_id,
+            row.sender,
+            row.sent_at,
+            body,
+        )
+        async with self.queue.turn:
+            event = Received(self.clock.wall(), incoming, True)
+            await self.queue.take([(row.message_id, event)])
+        self.queue.releases = release.arrived(
+            self.queue.releases, row.message_id, self.clock.running()
+        )
+
+
+@asynccontextmanager
+async def open_desk(folder: Path, *, introduced: bool = True) -> AsyncIterator[Desk]:
+    """A desk in a scratch folder; `introduced`: setup and guidance were given."""
+    clock = FakeClock()
+    at = clock.wall() if introduced else None
+    record = _with(BOB, at)
+    async with await Journal.open(folder / "journal.sqlite3", clock) as journal:
+        await journal.commit([SaveAttachment(record)])
+        yield Desk(journal, clock, record)
+
+
+def _with(record: Attachment, at: float | None) -> Attachment:
+    return replace(record, setup_at=at, guidance_at=at)
