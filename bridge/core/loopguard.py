@@ -30,18 +30,21 @@ class Policy(Struct, frozen=True):
     `limit`: most continuations in a row, None for no limit. `tool_call_resets`:
     a tool call of the session starts the count again. `only_new`: in a
     continuation only mail that came since the turn's previous end.
+    `shows_sign`: the next event tells whether what was printed was used.
     """
 
     limit: int | None
     tool_call_resets: bool = False
     only_new: bool = False
+    shows_sign: bool = True
 
 
 # Claude Code drops a hook's text after 8 continuations in a row, whosever hooks
 # made them, and counts anew after a tool call.
 _POLICIES = {
     "claude": Policy(8, tool_call_resets=True),
-    "script": Policy(None),
+    # A script reads what is printed itself, and ends as many turns as it likes.
+    "script": Policy(None, shows_sign=False),
 }
 # Hosts that show the flag and have no limit of their own (Codex: 3 in a row ran).
 _OTHERS = Policy(5, only_new=True)
@@ -124,6 +127,7 @@ def printed(guard: Guard, offer_id: OfferId) -> Guard:
 
 def _turn_ended(guard: Guard, said: HookInput, at: float) -> Hearing:
     verdict = _judge(guard, said)
+    printed_before = guard.printed if policy(said.provider).shows_sign else None
     confirms = _confirms(guard, said)
     after = replace(
         guard,
@@ -133,15 +137,15 @@ def _turn_ended(guard: Guard, said: HookInput, at: float) -> Hearing:
         printed=None,
         printed_turn="",
         prompted=False,
-        confirmed=guard.printed if confirms else guard.confirmed,
+        confirmed=printed_before if confirms else guard.confirmed,
         verdict=verdict,
     )
     return Hearing(
         after,
         verdict,
         only_since=_since(guard, at) if verdict is Verdict.ONLY_NEW else None,
-        confirmed=guard.printed if confirms else None,
-        unconfirmed=None if confirms else guard.printed,
+        confirmed=printed_before if confirms else None,
+        unconfirmed=None if confirms else printed_before,
     )
 
 

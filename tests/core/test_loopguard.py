@@ -107,6 +107,16 @@ def test_a_script_may_always_ask() -> None:
     assert policy("script").limit is None
 
 
+def test_a_scripts_next_turn_end_says_nothing_about_what_was_printed() -> None:
+    first = printed(hear(Guard(), ended("script"), 1.0).guard, OFFER)
+
+    hearing = hear(first, ended("script"), 2.0)
+
+    assert hearing.confirmed is None
+    assert hearing.unconfirmed is None
+    assert hearing.guard.printed is None
+
+
 def test_a_subagent_is_offered_nothing_and_changes_nothing() -> None:
     guard = after_offer()
 
