@@ -73,7 +73,7 @@ def package(state_dir: Path, templates_dir: Path) -> Iterator[PackageFile]:
     source, target = templates_dir / "claude", _package_dir(state_dir)
     for path in sorted(source.rglob("*")):
         if path.is_file():
-            content = path.read_text()
+            content = path.read_bytes().decode()
             if path.suffix == ".json":
                 content = templates.filled_document(content, words)
             yield PackageFile(target / path.relative_to(source), content.encode())

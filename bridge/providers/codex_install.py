@@ -86,7 +86,7 @@ def _texts(project: Path) -> dict[str, str | None]:
 
 def groups(source: Path, words: Mapping[str, str]) -> Iterator[tuple[str, object]]:
     """Our hook groups, event by event, in the order of the template."""
-    template = json.loads((source / "hooks.json").read_text())
+    template = json.loads((source / "hooks.json").read_bytes())
     for event, event_groups in template["hooks"].items():
         for group in event_groups:
             yield event, templates.filled(group, words)
@@ -144,7 +144,7 @@ def _commands(group: object) -> list[str]:
 
 def _block(source: Path, words: Mapping[str, str]) -> str:
     pipe = json.dumps(words["@PIPE@"], ensure_ascii=False)
-    template = (source / "config.toml").read_text()
+    template = (source / "config.toml").read_bytes().decode()
     return str(templates.filled(template, {**words, "@PIPE@": pipe}))
 
 
@@ -185,7 +185,7 @@ def _server(document: dict[str, object]) -> object | None:
 def _with_skill(text: str | None, project: Path, source: Path) -> str:
     if text is not None and _SKILL_MARK not in text:
         raise _name_taken(project / SKILL, "a skill “agentworks”")
-    return (source / "skills" / "agentworks" / "SKILL.md").read_text()
+    return (source / "skills" / "agentworks" / "SKILL.md").read_bytes().decode()
 
 
 def _without_skill(text: str | None) -> str | None:

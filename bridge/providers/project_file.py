@@ -116,6 +116,7 @@ def apply(plan: Plan) -> None:
     Raises Refused at the first file that is no more as it was shown or cannot be
     replaced.
     """
+    # Crash: a project must never name a package that is not there yet.
     write_package(plan.package)
     for change in plan.changes:
         try:

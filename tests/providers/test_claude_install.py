@@ -141,6 +141,7 @@ def test_the_package_is_whole_and_nothing_in_it_waits_to_be_filled(
         ".claude-plugin/marketplace.json",
         "plugins/agentworks/.claude-plugin/plugin.json",
         "plugins/agentworks/.mcp.json",
+        "plugins/agentworks/README.md",
         "plugins/agentworks/hooks/hooks.json",
         "plugins/agentworks/skills/agent-messages/SKILL.md",
         "plugins/agentworks/skills/agentworks/SKILL.md",

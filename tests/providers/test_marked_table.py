@@ -88,6 +88,7 @@ def test_what_was_added_after_our_table_stays() -> None:
         ('[mcp_servers]\nours = {command = "x"}\n', 4),
         ("[[mcp_servers]]\n", 3),
         ("mcp_servers = 1\n", 3),
+        ("a = " + "[" * 100_000, 1),
     ],
 )
 def test_a_text_that_cannot_take_the_table_is_refused(text: str, line: int) -> None:
