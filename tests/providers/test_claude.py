@@ -311,7 +311,7 @@ def test_a_claude_code_process_is_recognised(facts: ProcessFacts) -> None:
         process("/opt/claude", "rg", name="claude"),
         process("/usr/bin/bash", "claude"),
         process("/usr/bin/python3", "python3", "claude"),
-        process("/usr/bin/node", "node", "/work/server.js", "claude"),
+        process("/usr/bin/node", "node", "/srv/server.js", "claude"),
         process("/usr/bin/node", "node"),
         process("/opt/claude-helper", "claude-helper"),
         process("/opt/versions/2.1.332", "claude", name="claude"),

@@ -199,7 +199,7 @@ def test_every_mark_is_one_that_processes_are_read_for() -> None:
 def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
     for name, provider in PROVIDERS.items():
         assert provider_named(name) is provider
-        assert provider.NAME == name
+        assert name == provider.NAME
     with pytest.raises(Refused) as refused:
         provider_named("no such")
 
