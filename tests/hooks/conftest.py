@@ -67,6 +67,15 @@ def install(twin: Path) -> Install:
 
 
 @pytest.fixture
+def pipe(state: Path) -> Path:
+    """The MCP child at `<state>/bin/pipe`."""
+    place = state / "bin" / "pipe"
+    place.parent.mkdir(mode=0o700, parents=True)
+    with_first_line(HOOKS / "pipe.py", place)
+    return place
+
+
+@pytest.fixture
 def state(tmp_path: Path) -> Path:
     """A state folder without a daemon."""
     return tmp_path / "state"
