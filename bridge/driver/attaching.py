@@ -44,6 +44,7 @@ class Wish(Struct, frozen=True):
 
     `name` may be empty: then the session's last name, or the server's choice.
     `by_person`: it may confirm what is held and renew what was revoked.
+    `by_hook`: a hook of this very session asks, so its hooks are loaded.
     """
 
     provider: str
@@ -53,6 +54,7 @@ class Wish(Struct, frozen=True):
     folder: str = ""
     purpose: str = ""
     by_person: bool = True
+    by_hook: bool = False
     parent_config: str = ""
 
 
@@ -73,9 +75,15 @@ async def attach(bridge: Bridge, wish: Wish) -> Attached:
         request = _request(bridge, wish, name, child_id)
         lease = await _asked(bridge, wish, request)
         queue = await _take_lease(bridge, wish, lease)
+        queue.hooks_heard |= _was_heard(bridge, wish)
         watch_process(bridge, wish.key)
         waiting = len(queue.in_state(DeliveryState.PENDING))
         return Attached(queue.record, known is queue, waiting)
+
+
+def _was_heard(bridge: Bridge, wish: Wish) -> bool:
+    """Whether any hook of this session has reached us, attached or not."""
+    return wish.by_hook or bridge.heard.get(wish.key) == wish.session_id
 
 
 async def _child_id(bridge: Bridge, name: str) -> str:

@@ -62,6 +62,7 @@ async def _attach(bridge: Bridge, hook: Hook, command: AttachCommand) -> str:
         key=hook.key,
         name=command.name or "",
         folder=said.folder,
+        by_hook=True,
     )
     bridge.note_privileged("attach", f"typed in {hook.provider.TITLE}")
     done = await attaching.attach(bridge, wish)

@@ -174,8 +174,10 @@ async def _offer(
     queue: AttachmentQueue,
     occasion: offering.Occasion,
 ) -> None:
+    version = identity.version_of(hook.caller.process)
+
     async def emit(offer_id: OfferId, text: str) -> OfferOutcome:
-        print_ = hook.provider.print_offer(HookEvent.TURN_ENDED, text)
+        print_ = hook.provider.print_offer(HookEvent.TURN_ENDED, text, version)
         outcome = _OUTCOMES[await dialogue.answer(print_)]
         if outcome is OfferOutcome.EMITTED:
             queue.guard = loopguard.printed(queue.guard, offer_id)
@@ -198,7 +200,7 @@ async def _prompted(
 ) -> None:
     command = typed_command(
         hook.said,
-        host_marks_typed=identity.marks_typed(hook.provider.NAME),
+        host_marks_typed=identity.marks_typed(hook.provider.NAME, hook.caller.process),
         is_nested=hook.caller.is_nested,
         offered=queue.texts_out if queue is not None else (),
     )

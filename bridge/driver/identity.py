@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from bridge.core import texts
 from bridge.core.authority import Refusal
-from bridge.core.caller import Evidence, OwnSession, ProcessFacts
+from bridge.core.caller import Evidence, HookEvent, OwnSession, ProcessFacts
 from bridge.core.records import ProcessKey
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import EXIT_NOT_ALLOWED, Refused
-from bridge.providers import discovery, process
+from bridge.providers import claude, discovery, process
 from bridge.providers.claude_registration import registration_of
 from bridge.providers.known import provider_named
 
-_ONE_CHAT = frozenset({"claude"})
-_MARKS_TYPED = frozenset({"claude"})
+_ONE_CHAT = frozenset({claude.NAME})
 
 
 def has_one_chat(provider: str) -> bool:
@@ -27,9 +26,17 @@ def has_one_chat(provider: str) -> bool:
     return provider in _ONE_CHAT
 
 
-def marks_typed(provider: str) -> bool:
+def marks_typed(provider: str, facts: ProcessFacts) -> bool:
     """True where the host has an event that fires for typed text only."""
-    return provider in _MARKS_TYPED
+    if provider != claude.NAME:
+        return False
+    return claude.answers_command_at(version_of(facts)) is HookEvent.COMMAND
+
+
+def version_of(facts: ProcessFacts) -> str:
+    """The program's version by its own registration; empty where it has none."""
+    registration = registration_of(facts, process.marks_of(facts.pid))
+    return registration.version if registration is not None else ""
 
 
 def evidence(bridge: Bridge, pid: int) -> Evidence:

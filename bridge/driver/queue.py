@@ -21,6 +21,7 @@ from bridge.core import outbox as outbox_machine
 from bridge.core.effects import (
     Effect,
     Forget,
+    ForgetAttachment,
     ForgetSubmission,
     Save,
     SaveAttachment,
@@ -119,10 +120,14 @@ class AttachmentQueue:
         return [effect for effect in effects if not isinstance(effect, Save)]
 
     async def step(self, event: Event) -> list[Effect]:
-        """Run one attachment event, commit, show; return the other effects."""
+        """Run one attachment event, commit, show; return the other effects.
+
+        ForgetAttachment is left to the caller, in its place: the tokens go first.
+        """
         _, effects = attachment_machine.handle(self.record, event)
-        await self.commit([effect for effect in effects if isinstance(effect, Save)])
-        return [effect for effect in effects if not isinstance(effect, Save)]
+        now = [each for each in effects if isinstance(each, SaveAttachment)]
+        await self.commit(now)
+        return [each for each in effects if not isinstance(each, SaveAttachment)]
 
     async def submit(self, submission_id: SubmissionId, event: Event) -> list[Effect]:
         """Run one submission event, commit, show; return the other effects."""
@@ -145,6 +150,8 @@ class AttachmentQueue:
     def _remember(self, save: Save) -> None:
         if isinstance(save, SaveAttachment):
             self.record = save.attachment
+        if isinstance(save, ForgetAttachment):
+            self.record = replace(self.record, state=AttachmentState.DETACHED)
         if isinstance(save, SaveReceipt | SaveForeignReceipt):
             self.receipts.append(save.receipt)
             self.wake()

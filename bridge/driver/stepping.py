@@ -18,6 +18,7 @@ from bridge.core.effects import (
     Effect,
     EndLease,
     EraseTokens,
+    ForgetAttachment,
     OpenStream,
     OrphanSubmissions,
     Refuse,
@@ -33,7 +34,7 @@ from bridge.core.events import (
     SubmissionDetached,
 )
 from bridge.core.outbox import ANSWERED
-from bridge.core.records import AttachmentState
+from bridge.core.records import Attachment, AttachmentState
 from bridge.driver import streaming
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
@@ -59,16 +60,15 @@ async def _inside(queue: AttachmentQueue, effects: Iterable[Effect], at: float) 
             case EndLease(reason=reason):
                 ended = LeaseEnded(at, reason)
                 await queue.take([(id_, ended) for id_ in queue.deliveries])
-            case OrphanSubmissions():
-                await _orphan(queue, at)
+            case OrphanSubmissions(attachment=record):
+                await _orphan(queue, record, at)
             case Refuse():
                 raise Refused(effect.code, effect.message)
             case _:
                 pass
 
 
-async def _orphan(queue: AttachmentQueue, at: float) -> None:
-    record = queue.record
+async def _orphan(queue: AttachmentQueue, record: Attachment, at: float) -> None:
     is_detached = record.state in (AttachmentState.DETACHING, AttachmentState.DETACHED)
     event: Event = LeaseRefused(at, record.attachment_id)
     if is_detached:
@@ -94,13 +94,15 @@ async def _outside(
             case EraseTokens():
                 await bridge.leases.erase(queue.record.attachment_id)
                 bridge.link.forget(queue.record.attachment_id)
+            case ForgetAttachment():
+                async with queue.turn:
+                    await queue.commit([effect])
+                bridge.roster.remove(queue)
             case TellPerson(code=code):
                 bridge.log.warning("person_told", code=code, name=queue.record.name)
                 queue.told = code
             case _:
                 pass
-    if queue.record.state is AttachmentState.DETACHED:
-        bridge.roster.remove(queue)
 
 
 async def _tell_offline(bridge: Bridge, queue: AttachmentQueue) -> None:

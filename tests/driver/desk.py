@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import trio
 from msgspec.structs import replace
 
 from bridge.core import release
@@ -13,9 +15,16 @@ from bridge.core.effects import SaveAttachment
 from bridge.core.events import Received
 from bridge.core.records import Attachment, Message, OfferOutcome
 from bridge.core.render import Budget
+from bridge.driver.bridge import Bridge
+from bridge.driver.link import Link
 from bridge.driver.offering import Occasion
 from bridge.driver.queue import AttachmentQueue
+from bridge.log import open_log
+from bridge.paths import Paths
 from bridge.store.journal import Journal
+from bridge.store.leases import Leases
+from bridge.upstream.clients import embedded, open_server
+from bridge.upstream.credentials import FixedToken
 from tests.core.examples import BOB, message
 from tests.fakes.clock import FakeClock
 
@@ -45,21 +54,12 @@ class Desk:
 
     async def receive(self, number: int = 1, body: str = "Ready for review.") -> None:
         """The stream brings a message and the server stands by it."""
-        row = message(number, body)
-        incoming = Message(
-            row.message_id,
-            row.sequence,
-            row.inbox_id,
-            row.inbox_id,
-            row.sender,
-            row.sent_at,
-            body,
-        )
+        arriving = incoming(number, body)
         async with self.queue.turn:
-            event = Received(self.clock.wall(), incoming, True)
-            await self.queue.take([(row.message_id, event)])
+            event = Received(self.clock.wall(), arriving, True)
+            await self.queue.take([(arriving.message_id, event)])
         self.queue.releases = release.arrived(
-            self.queue.releases, row.message_id, self.clock.running()
+            self.queue.releases, arriving.message_id, self.clock.running()
         )
 
 
@@ -76,3 +76,37 @@ async def open_desk(folder: Path, *, introduced: bool = True) -> AsyncIterator[D
 
 def _with(record: Attachment, at: float | None) -> Attachment:
     return replace(record, setup_at=at, guidance_at=at)
+
+
+@asynccontextmanager
+async def open_bridge(folder: Path) -> AsyncIterator[Bridge]:
+    """A bridge over a real journal, whose message server is not there."""
+    clock = FakeClock()
+    paths = Paths(folder / "config", folder / "state", folder / "config" / "c.json")
+    paths.state.mkdir(mode=0o700, exist_ok=True)
+    leases = Leases(paths.state / "leases")
+    async with (
+        await Journal.open(folder / "journal.sqlite3", clock) as journal,
+        open_server(embedded(folder / "nobody.sock")) as server,
+        trio.open_nursery() as nursery,
+    ):
+        link = Link(server, FixedToken("none"), leases, clock, "host-1", "embedded")
+        log = open_log(io.StringIO(), clock)
+        yield Bridge(
+            paths, clock, journal, leases, link, log, nursery, "agentworks", 0.0
+        )
+        nursery.cancel_scope.cancel()
+
+
+def incoming(number: int = 1, body: str = "Ready for review.") -> Message:
+    """The message as the stream brings it."""
+    row = message(number, body)
+    return Message(
+        row.message_id,
+        row.sequence,
+        row.inbox_id,
+        row.inbox_id,
+        row.sender,
+        row.sent_at,
+        body,
+    )

@@ -1,0 +1,126 @@
+"""One message from the stream: into the journal once, or held at the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bridge.core.effects import SaveAttachment, SaveForeignReceipt
+from bridge.core.ids import AttachmentId
+from bridge.core.quota import Limits
+from bridge.core.records import DeliveryState, OfferOutcome, Receipt
+from bridge.driver import receiving
+from bridge.driver.bridge import Bridge
+from bridge.driver.offering import make_offer
+from bridge.driver.queue import AttachmentQueue
+from tests.core.examples import BOB
+from tests.driver.desk import OCCASION, Route, incoming, open_bridge
+
+INTRODUCED = replace(BOB, setup_at=1.0, guidance_at=1_790_000_000.0)
+
+
+async def attached(bridge: Bridge, number: int = 1) -> AttachmentQueue:
+    """A queue of bob's, with an attachment id of its own."""
+    record = replace(INTRODUCED, attachment_id=AttachmentId(f"att-{number}"))
+    await bridge.commit([SaveAttachment(record)])
+    queue = bridge.new_queue(record)
+    bridge.roster.add(queue)
+    return queue
+
+
+async def test_a_message_and_its_watermark_are_kept_together(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        await receiving.receive(bridge, queue, incoming(1), 1.0)
+
+        (row,) = await bridge.journal.deliveries(queue.record.attachment_id)
+        (kept,) = await bridge.journal.attachments()
+        assert row.state is DeliveryState.PENDING
+        assert kept.watermark == row.sequence == queue.record.watermark
+
+
+async def test_a_replayed_message_is_taken_once(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        for _ in range(3):
+            await receiving.receive(bridge, queue, incoming(1), 1.0)
+
+        assert len(queue.deliveries) == 1
+        assert queue.counted == {"Count": 2}
+
+
+async def test_what_an_earlier_session_may_have_seen_is_not_taken_again(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        before = await attached(bridge, 1)
+        await receiving.receive(bridge, before, incoming(1), 1000.0)
+        route = Route(OfferOutcome.UNKNOWN)
+        await make_offer(before, OCCASION, bridge.clock, route.emit)
+        after = await attached(bridge, 2)
+        await receiving.receive(bridge, after, incoming(1), 1.0)
+
+        assert after.deliveries == {}
+        assert after.record.watermark == incoming(1).sequence
+
+
+async def test_what_waited_for_an_earlier_session_is_taken_by_the_next(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        before = await attached(bridge, 1)
+        await receiving.receive(bridge, before, incoming(1), 1.0)
+        after = await attached(bridge, 2)
+        await receiving.receive(bridge, after, incoming(1), 1.0)
+
+        (row,) = after.deliveries.values()
+        assert row.state is DeliveryState.PENDING
+
+
+async def test_an_id_acknowledged_by_hand_is_not_offered_when_it_arrives(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        arriving = incoming(1)
+        receipt = Receipt(
+            queue.record.attachment_id, arriving.message_id, "processed", 1.0
+        )
+        await queue.commit([SaveForeignReceipt(receipt)])
+        await receiving.receive(bridge, queue, arriving, 1.0)
+
+        assert queue.deliveries == {}
+
+
+async def test_without_room_the_message_stays_at_the_server(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        bridge.limits = Limits(rows=1)
+        queue = await attached(bridge)
+        await receiving.receive(bridge, queue, incoming(1), 1.0)
+        await receiving.receive(bridge, queue, incoming(2), 1.0)
+
+        assert queue.is_full
+        assert queue.record.watermark == incoming(1).sequence
+        assert len(queue.deliveries) == 1
+
+
+async def test_there_is_room_again_when_what_filled_it_is_gone(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        bridge.limits = Limits(rows=1)
+        queue = await attached(bridge)
+        queue.is_full = True
+        receiving.look_for_room(bridge, queue)
+
+        assert not queue.is_full
+
+
+async def test_an_unreadable_event_moves_the_watermark_past_it(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        await receiving.pass_over(queue, 500_000_007)
+        await receiving.pass_over(queue, 500_000_003)
+
+        assert queue.record.watermark == 500_000_007

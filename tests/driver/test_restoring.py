@@ -1,0 +1,146 @@
+"""A start: what was out is unsure, what is verified is attached, no more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import trio
+from msgspec.structs import replace
+
+from bridge.core.effects import SaveAttachment, SaveSubmission
+from bridge.core.ids import SessionId, SubmissionId
+from bridge.core.records import (
+    Attachment,
+    AttachmentState,
+    DeliveryState,
+    OfferOutcome,
+    ProcessKey,
+    Submission,
+    SubmissionState,
+)
+from bridge.driver import receiving, restoring
+from bridge.driver.bridge import Bridge
+from bridge.driver.offering import make_offer
+from bridge.driver.queue import AttachmentQueue
+from bridge.providers import process
+from tests.core.examples import BOB
+from tests.driver.desk import OCCASION, incoming, open_bridge
+
+
+def living() -> Attachment:
+    """A script's attachment whose process is this test."""
+    facts = process.facts_of(os.getpid())
+    assert facts is not None
+    key = process.key_of(facts)
+    return replace(
+        BOB,
+        provider="script",
+        process_key=key,
+        session_id=SessionId(key.text()),
+        setup_at=1.0,
+        guidance_at=1_790_000_000.0,
+    )
+
+
+async def kept(bridge: Bridge, record: Attachment) -> AttachmentQueue:
+    await bridge.commit([SaveAttachment(record)])
+    queue = bridge.new_queue(record)
+    bridge.roster.add(queue)
+    return queue
+
+
+def only(bridge: Bridge) -> AttachmentQueue:
+    (queue,) = bridge.roster
+    return queue
+
+
+async def test_an_offer_that_was_out_is_unsure_after_a_start(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await kept(bridge, living())
+        await receiving.receive(bridge, queue, incoming(1), 1000.0)
+        with trio.CancelScope() as scope:
+
+            async def die(offer_id: str, text: str) -> OfferOutcome:
+                scope.cancel()
+                raise RuntimeError("the daemon dies here")
+
+            with contextlib.suppress(RuntimeError):
+                await make_offer(queue, OCCASION, bridge.clock, die)
+    async with open_bridge(tmp_path) as bridge:
+        await restoring.restore(bridge)
+        (row,) = only(bridge).deliveries.values()
+
+        assert row.state is DeliveryState.AMBIGUOUS
+        assert row.body is None
+        assert [each.delivery for each in only(bridge).unsent_receipts()] == ["unsure"]
+        assert await bridge.journal.offers_out() == []
+
+
+async def test_a_live_process_is_attached_again(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        await kept(bridge, living())
+    async with open_bridge(tmp_path) as bridge:
+        await restoring.restore(bridge)
+
+        assert only(bridge).record.state is AttachmentState.ATTACHED
+
+
+async def test_a_dead_or_another_process_is_offline(tmp_path: Path) -> None:
+    reused = replace(
+        living(), process_key=ProcessKey(process.boot_id(), os.getpid(), 1)
+    )
+    async with open_bridge(tmp_path) as bridge:
+        await kept(bridge, reused)
+    async with open_bridge(tmp_path) as bridge:
+        await restoring.restore(bridge)
+
+        assert only(bridge).record.state is AttachmentState.OFFLINE
+
+
+async def test_a_boot_of_the_computer_ends_every_session(tmp_path: Path) -> None:
+    key = living().process_key
+    before = replace(living(), process_key=replace(key, boot_id="another boot"))
+    async with open_bridge(tmp_path) as bridge:
+        await kept(bridge, before)
+    async with open_bridge(tmp_path) as bridge:
+        await restoring.restore(bridge)
+
+        assert only(bridge).record.state is AttachmentState.OFFLINE
+
+
+async def test_a_submission_that_was_under_way_is_uncertain(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await kept(bridge, replace(living(), state=AttachmentState.OFFLINE))
+        row = Submission(
+            SubmissionId("sub-1"),
+            queue.record.attachment_id,
+            queue.record.agent_id,
+            "agent:alice",
+            "hash",
+            number=7,
+            body="hello",
+            target="agent:alice",
+            state=SubmissionState.IN_FLIGHT,
+        )
+        await queue.commit([SaveSubmission(row)])
+    async with open_bridge(tmp_path) as bridge:
+        await restoring.restore(bridge)
+        (found,) = only(bridge).submissions.values()
+
+        assert found.state is SubmissionState.UNCERTAIN
+        assert bridge.next_submission_number() == 8
+
+
+async def test_waiting_mail_is_still_there_after_a_start(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await kept(bridge, living())
+        await receiving.receive(bridge, queue, incoming(1), 1.0)
+    async with open_bridge(tmp_path) as bridge:
+        await restoring.restore(bridge)
+        (row,) = only(bridge).deliveries.values()
+
+        assert row.state is DeliveryState.PENDING
+        assert row.body == "Ready for review."
+        assert only(bridge).usage().body_bytes == len(b"Ready for review.")
