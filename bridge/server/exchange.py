@@ -8,6 +8,7 @@ every error leaves as the error envelope (or, for OAuth, its flat form).
 from __future__ import annotations
 
 import math
+from contextlib import aclosing
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
@@ -41,9 +42,10 @@ async def read_body(request: Request, settings: Settings) -> bytes:
     body = bytearray()
     with trio.move_on_after(settings.body_wait_s) as waiting:
         _refuse_larger(_announced(request), settings.body_bytes)
-        async for chunk in request.stream():
-            body += chunk
-            _refuse_larger(len(body), settings.body_bytes)
+        async with aclosing(request.stream()) as chunks:
+            async for chunk in chunks:
+                body += chunk
+                _refuse_larger(len(body), settings.body_bytes)
     if waiting.cancelled_caught:
         raise Problem(408, "too_slow", "The request's body did not come in time.")
     return bytes(body)

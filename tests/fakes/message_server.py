@@ -167,6 +167,7 @@ class Served:
         self.token = token
         self.client = client
         self.log = io.StringIO()
+        self.scope = trio.CancelScope()
 
     @property
     def headers(self) -> dict[str, str]:
@@ -202,6 +203,10 @@ class Served:
     async def renew(self, lease: Lease) -> None:
         """Exchange the lease's refresh token for a new pair."""
         lease.child = good(await self.refresh(lease.child["refresh_token"]))
+
+    def stop(self) -> None:
+        """Tell the server to stop; `served` waits for it."""
+        self.scope.cancel()
 
     async def second_login(self, connection_id: str) -> str:
         """Another login of the same account; returns its token."""
@@ -249,7 +254,7 @@ async def served(
         async with trio.open_nursery() as nursery:
             await nursery.start(_run, socket_path, database, settings, clock, server)
             yield server
-            nursery.cancel_scope.cancel()
+            server.stop()
 
 
 async def _run(
@@ -262,5 +267,6 @@ async def _run(
 ) -> None:
     log = open_log(server.log, clock)
     listener = open_listener(socket_path)
-    await serve(listener, database, settings, clock, log, task_status=task_status)
+    with server.scope:
+        await serve(listener, database, settings, clock, log, task_status=task_status)
     socket_path.unlink()

@@ -9,7 +9,6 @@ import pytest
 
 from tests.fakes.message_server import Served, good, refusal
 
-
 RECEIPTS = ("typed", "admitted", "processed")
 
 
