@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -38,7 +39,7 @@ from bridge.paths import Paths, read_private_file, write_private_file
 from bridge.store.journal import Journal
 from bridge.store.leases import Leases
 from bridge.upstream.clients import ServerAddress, embedded, open_server, remote
-from bridge.upstream.credentials import FixedToken
+from bridge.upstream.credentials import Credential, FixedToken, ReadToken
 
 UNIX = "unix://"
 _SMALL_FILE = 64 * 1024
@@ -140,19 +141,20 @@ async def _link(
             token = await trio.to_thread.run_sync(hosting.open_parent, database, clock)
             nursery.start_soon(hosting.host, database, clock, log, warnings)
             address, name = embedded(Path(hosting.SOCKET_NAME)), "embedded"
+            parent: Credential = FixedToken(token)
         else:
-            address, token = _chosen(paths, settings)
+            address, parent = _chosen(paths, settings)
             name = settings.server
         async with open_server(address) as server:
-            yield Link(server, FixedToken(token), leases, clock, host_id, name)
+            yield Link(server, parent, leases, clock, host_id, name)
         nursery.cancel_scope.cancel()
 
 
-def _chosen(paths: Paths, settings: Settings) -> tuple[ServerAddress, str]:
-    """Another server than our own: its address, and our token for it."""
+def _chosen(paths: Paths, settings: Settings) -> tuple[ServerAddress, Credential]:
+    """Another server than our own: its address, and our login there."""
     if settings.server.startswith(UNIX):
         path = Path(settings.server.removeprefix(UNIX))
-        return embedded(path), _parent_token(paths)
+        return embedded(path), ReadToken(partial(_parent_token, paths))
     if settings.credentials is None:
         raise Refused(
             "not_signed_in",
@@ -160,7 +162,7 @@ def _chosen(paths: Paths, settings: Settings) -> tuple[ServerAddress, str]:
             "Leave --server out to use the embedded server.",
             exit_code=EXIT_CONFIG,
         )
-    return remote(settings.server), settings.credentials.access_token
+    return remote(settings.server), FixedToken(settings.credentials.access_token)
 
 
 def _parent_token(paths: Paths) -> str:

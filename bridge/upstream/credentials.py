@@ -8,6 +8,7 @@ renewal is final, so that no number of callers makes a storm of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Protocol
 
@@ -60,6 +61,32 @@ class FixedToken:
     async def renewed(self, refused: str) -> str:
         """See Credential."""
         raise refusal("the login is no longer valid", "Sign in again.")
+
+
+class ReadToken:
+    """A token in a file: a server that starts alone leaves a new one each time.
+
+    `read` gives the token that is there now and raises BridgeError.
+    """
+
+    def __init__(self, read: Callable[[], str]) -> None:
+        self._read = read
+        self._token = read()
+
+    async def token(self) -> str:
+        """See Credential."""
+        return self._token
+
+    async def renewed(self, refused: str) -> str:
+        """See Credential; raises also what reading raises."""
+        if self._token == refused:
+            self._token = self._read()
+        if self._token == refused:
+            raise refusal(
+                "the login in its file is no longer valid",
+                "Start that server again, with the same state folder.",
+            )
+        return self._token
 
 
 class TokenKeeper(Protocol):

@@ -16,7 +16,7 @@ from bridge.core.tokens import ChildTokens
 from bridge.errors import Invalid, Refused, StorageFull, Unavailable
 from bridge.upstream import api
 from bridge.upstream.api import Caller
-from bridge.upstream.credentials import ChildCredential, FixedToken
+from bridge.upstream.credentials import ChildCredential, FixedToken, ReadToken
 from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_server import HANG, Answer, ScriptedServer, refused, said
 from tests.upstream.conftest import Callers
@@ -272,3 +272,16 @@ async def test_a_fixed_token_cannot_be_renewed() -> None:
     with pytest.raises(Refused, match="login") as caught:
         await token.renewed("cnry-parent")
     assert caught.value.status == 401
+
+
+async def test_a_token_that_was_replaced_in_its_file_is_read_anew() -> None:
+    written = ["first", "second", "second"]
+    parent = ReadToken(lambda: written.pop(0))
+
+    assert await parent.token() == "first"
+    assert await parent.renewed("first") == "second"
+    assert await parent.renewed("first") == "second"
+    assert await parent.token() == "second"
+    with pytest.raises(Refused, match="no longer valid") as refusal:
+        await parent.renewed("second")
+    assert refusal.value.status == 401
