@@ -1,0 +1,111 @@
+"""Connections: bounded in number and in patience."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+
+from bridge.server.limits import Settings
+from bridge.server.listening import open_listener
+from bridge.server.transport import BoundedListener
+from tests.fakes.message_server import BRIDGE, NET_S, Served, good
+
+
+def listening(folder: Path, settings: Settings) -> BoundedListener:
+    listener = open_listener(folder / "server.sock")
+    listener.setblocking(False)
+    return BoundedListener(
+        trio.SocketListener(trio.socket.from_stdlib_socket(listener)), settings
+    )
+
+
+async def test_a_write_that_is_not_taken_ends_the_connection(tmp_path: Path) -> None:
+    bounded = listening(tmp_path, Settings(send_wait_s=0.02))
+    client = await trio.open_unix_socket(str(tmp_path / "server.sock"))
+    accepted = await bounded.accept()
+
+    # More than a socket's buffer takes, and nobody reads it.
+    with trio.fail_after(NET_S), pytest.raises(trio.BrokenResourceError):
+        await accepted.send_all(b"x" * 10_000_000)
+
+    with pytest.raises(trio.ClosedResourceError):
+        await accepted.receive_some()
+    await bounded.wait_until_none()
+    await client.aclose()
+    await bounded.aclose()
+
+
+async def test_a_connection_too_many_is_closed_at_once(tmp_path: Path) -> None:
+    bounded = listening(tmp_path, Settings(connections=1))
+    path = str(tmp_path / "server.sock")
+    first = await trio.open_unix_socket(path)
+    accepted = await bounded.accept()
+    second = await trio.open_unix_socket(path)
+    third_accepted: list[object] = []
+
+    async def accept_again() -> None:
+        third_accepted.append(await bounded.accept())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(accept_again)
+        with trio.fail_after(NET_S):
+            assert await second.receive_some() == b""
+        assert not third_accepted
+        await accepted.aclose()
+        third = await trio.open_unix_socket(path)
+        await trio.testing.wait_all_tasks_blocked()
+
+    assert len(third_accepted) == 1
+    await bounded.abort()
+    for stream in (first, second, third):
+        await stream.aclose()
+    await bounded.aclose()
+
+
+async def test_an_aborted_listener_has_no_connection_left(tmp_path: Path) -> None:
+    bounded = listening(tmp_path, Settings())
+    client = await trio.open_unix_socket(str(tmp_path / "server.sock"))
+    await bounded.accept()
+
+    await bounded.abort()
+
+    with trio.fail_after(NET_S):
+        await bounded.wait_until_none()
+        assert await client.receive_some() == b""
+    await client.aclose()
+    await bounded.aclose()
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [b"\x00" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"x" * 70_000],
+)
+async def test_noise_is_cut_off_and_others_are_served(
+    server: Served, noise: bytes
+) -> None:
+    client = await trio.open_unix_socket(str(server.folder / "server.sock"))
+    with trio.fail_after(NET_S):
+        try:
+            await client.send_all(noise)
+            await client.send_eof()
+            while await client.receive_some():
+                pass
+        except trio.BrokenResourceError:
+            pass
+    await client.aclose()
+
+    assert good(await server.client.get(f"{BRIDGE}/hello", headers=server.headers))
+
+
+@pytest.mark.parametrize("settings", [Settings(keep_alive_s=0.02)])
+async def test_a_connection_that_says_nothing_is_closed(
+    server: Served, settings: Settings
+) -> None:
+    client = await trio.open_unix_socket(str(server.folder / "server.sock"))
+    await client.send_all(b"GET / HTT")
+
+    with trio.fail_after(NET_S):
+        assert await client.receive_some() == b""
+    await client.aclose()
