@@ -224,6 +224,8 @@ class Sender:
                     nursery.start_soon(self._send_one, each)
             _raise_first([each.trouble for each in tries if each.trouble])
             has_begun = any(each.has_begun for each in tries)
+            if tries and not has_begun:
+                await trio.sleep(SHORTEST_WAIT_S)  # offered, and then withdrawn
 
     async def _send_one(self, this: _Try) -> None:
         try:
