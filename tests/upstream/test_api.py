@@ -82,6 +82,7 @@ async def test_attach_gives_the_lease_and_tokens_with_their_end(
     assert lease.child == ChildTokens("conn-1", "cnry-a", "cnry-r", end)
     assert lease.roster == (shapes.Agent("bob", "claude", connected=True),)
     assert "cnry" not in repr(lease)
+    assert "cnry" not in repr(msgspec.convert(child, shapes.Grant))
 
 
 async def test_attach_says_the_persons_yes_and_which_tokens_are_held(

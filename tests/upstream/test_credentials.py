@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import StringIO
 
 import httpx
 import pytest
@@ -14,11 +15,21 @@ from msgspec.structs import replace
 from bridge.core.ids import AttachmentId
 from bridge.core.tokens import ChildTokens
 from bridge.errors import Invalid, Refused, StorageFull, Unavailable
+from bridge.log import open_log
 from bridge.upstream import api
 from bridge.upstream.api import Caller
 from bridge.upstream.credentials import ChildCredential, FixedToken, ReadToken
+from bridge.upstream.stream import StreamPlace, read_stream
+from bridge.upstream.stream_events import Opened, StreamEvent
 from tests.fakes.clock import FakeClock
-from tests.fakes.scripted_server import HANG, Answer, ScriptedServer, refused, said
+from tests.fakes.scripted_server import (
+    HANG,
+    Answer,
+    ScriptedServer,
+    refused,
+    said,
+    stream,
+)
 from tests.upstream.conftest import Callers
 
 ATTACHMENT_ID = AttachmentId("att-1")
@@ -134,6 +145,24 @@ async def test_a_token_refused_again_after_its_renewal_is_refused(
         await api.hello(made.caller)
     assert caught.value.status == 401
     assert len(server.requests) == 3
+
+
+async def test_a_stream_whose_token_was_refused_opens_with_a_renewed_one(
+    calling: Callers, fake_clock: FakeClock
+) -> None:
+    server = ScriptedServer(refused(401, "invalid_token"), said(GRANT), stream([]))
+    made = await child(calling, server, fake_clock)
+    sender, receiver = trio.open_memory_channel[StreamEvent](9)
+    with pytest.raises(Unavailable, match="ended the stream"):
+        await read_stream(
+            made.caller,
+            StreamPlace(ATTACHMENT_ID),
+            sender,
+            open_log(StringIO(), fake_clock),
+        )
+
+    assert isinstance(receiver.receive_nowait(), Opened)
+    assert bearers(server) == ["Bearer access-1", None, "Bearer access-2"]
 
 
 async def test_many_callers_share_one_renewal(
