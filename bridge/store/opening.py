@@ -83,7 +83,7 @@ def open_file(path: Path, limit_bytes: int = LIMIT_BYTES) -> Opened:
     """
     try:
         _vet(path)
-        _create_if_missing(path)
+        _create_if_missing(path, limit_bytes)
         return _open(path, limit_bytes)
     except sqlite3.Error as error:
         if not faults.is_ours_to_translate(error):
@@ -143,14 +143,36 @@ def _companions(path: Path) -> tuple[Path, Path]:
     return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
 
 
-def _create_if_missing(path: Path) -> None:
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        # SQLite gives its log and shared memory the mode of the file itself.
-        file = os.open(path, flags, 0o600)
-    except FileExistsError:
+def _create_if_missing(path: Path, limit_bytes: int) -> None:
+    if path.exists() and path.stat().st_size:
         return
-    os.close(file)
+    new = path.with_name(f"{path.name}.new")
+    for left in (new, *new.parent.glob(f"{new.name}-*")):
+        left.unlink(missing_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    # SQLite gives its log and shared memory the mode of the file itself.
+    os.close(os.open(new, flags, 0o600))
+    uri = f"{new.absolute().as_uri()}?mode=rw"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    try:
+        _set_up(connection, new, limit_bytes)
+        _create_schema(connection)
+    finally:
+        connection.close()
+    # Crash: becoming a file with a log is the one change that SQLite makes by a
+    # rollback journal, and a start that only looks could not undo it. So only a
+    # whole file gets the name
+    # (test_killed_at_any_write_nothing_is_lost_and_nothing_repeated).
+    new.replace(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _open(path: Path, limit_bytes: int) -> Opened:

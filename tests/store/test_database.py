@@ -269,16 +269,13 @@ async def test_a_reader_that_pins_the_log_is_named_at_the_checkpoint(
 async def test_closing_while_another_program_reads_loses_nothing(
     path: Path, fake_clock: FakeClock
 ) -> None:
-    other = sqlite3.connect(path, isolation_level=None)
-    path.chmod(0o600)
-    try:
-        async with await Journal.open(path, fake_clock) as journal:
-            await journal.commit([SaveAttachment(attachment())])
-            other.execute("BEGIN")
-            other.execute("SELECT * FROM attachment").fetchall()
-            await journal.commit([SaveAttachment(attachment(purpose="last"))])
-    finally:
-        other.close()
+    async with await Journal.open(path, fake_clock) as journal:
+        await journal.commit([SaveAttachment(attachment())])
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM attachment").fetchall()
+        await journal.commit([SaveAttachment(attachment(purpose="last"))])
+    other.close()
 
     async with await Journal.open(path, fake_clock) as journal:
         assert await journal.attachments() == [attachment(purpose="last")]

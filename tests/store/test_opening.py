@@ -104,6 +104,17 @@ async def test_a_birth_that_died_is_born_again(
         assert await journal.attachments() == [attachment()]
 
 
+async def test_what_a_killed_birth_left_is_cleared_away(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    for name in ("", "-journal", "-wal", "-shm"):
+        path.with_name(f"{path.name}.new{name}").write_bytes(b"half")
+
+    async with await Journal.open(path, fake_clock) as journal:
+        assert await journal.attachments() == []
+    assert files_of(path) == [path]
+
+
 async def test_a_killed_writer_leaves_what_it_confirmed(
     path: Path, fake_clock: FakeClock
 ) -> None:
