@@ -7,8 +7,10 @@ argument, and that a chat which is not attached is told how it could be.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 
 import msgspec
+import trio
 
 from bridge.core import loopguard, texts
 from bridge.core.caller import ChildCaller, child_caller
@@ -23,12 +25,14 @@ from bridge.providers.known import provider_named
 
 async def serve_child(bridge: Bridge, connection: Connection) -> None:
     """Serve an MCP child until its host closes it."""
-    # Only a bridge with an MCP child pays for the SDK: 36 MB without, 72 with.
-    from bridge.tools.server import ToolCall, ToolOutcome, serve_mcp
-
     name = connection.header.words[0] if connection.header.words else ""
     provider_named(name)
     caller = child_caller(name, identity.evidence(bridge, connection.peer.pid))
+    # Only a bridge with an MCP child pays for the SDK: 36 MB without, 72 with.
+    # Race: a host starts its hooks beside its tools, and loading takes longer than
+    # they wait (test_hooks_are_answered_while_the_tools_are_loaded).
+    await trio.to_thread.run_sync(import_module, "bridge.tools.server")
+    from bridge.tools.server import ToolCall, ToolOutcome, serve_mcp
 
     async def call(asked: ToolCall) -> ToolOutcome:
         try:
