@@ -1,0 +1,240 @@
+"""One MCP child's session, on the official SDK, over the socket it came by.
+
+Owns the lines between the child and the SDK. Promises that no text of an
+exception reaches a host; that arguments are checked before a verb sees them; that
+a host which asks too much at once is not read until it is served; that nothing
+is ever asked of the host, whose request ids would be mixed up by a new session;
+and that the session ends with its stream.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+import anyio
+import mcp_types as types
+import trio
+import trio.abc
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from msgspec import Struct
+from pydantic import ValidationError
+
+from bridge.errors import BridgeError
+from bridge.tools import catalog
+
+LINE_LIMIT = 1024 * 1024  # bytes of one line of the host
+CALLS_LIMIT = 32  # in flight for each child; then its lines wait
+CALL_S = 60.0  # longer than any verb's own deadlines
+SEND_S = 60.0  # a host may be stopped for a while; then its child connects again
+_CHUNK = 64 * 1024
+_INSTRUCTIONS = (
+    "Messages between this chat and other agents of the same person. The tools work "
+    "once the person has attached this chat; no tool can attach it."
+)
+_ENDS = (
+    trio.BrokenResourceError,
+    trio.ClosedResourceError,
+    trio.TooSlowError,
+    anyio.BrokenResourceError,
+    anyio.ClosedResourceError,
+)
+_LOGGER = logging.getLogger("agentworks.tools")
+
+Context: TypeAlias = ServerRequestContext[Any, Any]
+ToServer: TypeAlias = MemoryObjectSendStream[SessionMessage | Exception]
+ToHost: TypeAlias = MemoryObjectSendStream[SessionMessage]
+FromServer: TypeAlias = MemoryObjectReceiveStream[SessionMessage]
+
+
+class ToolCall(Struct, frozen=True):
+    """One call with checked arguments; `meta` is what the host says of it.
+
+    `arguments` has every argument of the tool's Struct, defaults included.
+    """
+
+    name: str
+    verb: str
+    arguments: dict[str, Any]
+    meta: dict[str, Any]
+
+
+class ToolOutcome(Struct, frozen=True):
+    """What the agent reads."""
+
+    text: str
+    is_error: bool = False
+
+
+Call: TypeAlias = Callable[[ToolCall], Awaitable[ToolOutcome]]
+
+
+async def serve_mcp(stream: trio.abc.Stream, first_bytes: bytes, call: Call) -> None:
+    """Serve until the child or its stream ends; `call` does what a tool does.
+
+    `first_bytes` were read already. Never closes the stream.
+    """
+    server = _server(call)
+    to_server, from_host = anyio.create_memory_object_stream[
+        SessionMessage | Exception
+    ]()
+    to_host, from_server = anyio.create_memory_object_stream[SessionMessage](16)
+    session = _Session(to_server, to_host.clone())
+    options = server.create_initialization_options(
+        NotificationOptions(tools_changed=True)
+    )
+    with to_server, session.to_host, from_host, from_server:
+        async with trio.open_nursery() as nursery:
+            scope = nursery.cancel_scope
+            nursery.start_soon(_until_broken, scope, session.write, stream, from_server)
+            nursery.start_soon(_until_broken, scope, session.read, stream, first_bytes)
+            await server.run(from_host, to_host, options)
+            scope.cancel()
+
+
+async def _until_broken(
+    scope: trio.CancelScope, work: Callable[..., Awaitable[None]], *words: object
+) -> None:
+    """Run one direction; a stream that broke, or a host that is stuck, ends both."""
+    try:
+        await work(*words)
+    except _ENDS:
+        scope.cancel()
+
+
+class _Session:
+    """The lines of one child, and how many calls are under way."""
+
+    def __init__(self, to_server: ToServer, to_host: ToHost) -> None:
+        self.to_server = to_server
+        self.to_host = to_host
+        self._room = trio.Semaphore(CALLS_LIMIT)
+        self._calls: dict[types.RequestId, int] = {}
+
+    async def read(self, stream: trio.abc.Stream, first_bytes: bytes) -> None:
+        """Take the host's lines until it ends, then tell the server so."""
+        buffer = bytearray()
+        chunk = first_bytes or await stream.receive_some(_CHUNK)
+        while chunk:
+            buffer += chunk
+            *lines, rest = buffer.split(b"\n")
+            buffer = rest[: LINE_LIMIT + 1]  # still too long, and no longer
+            for line in lines:
+                await self._take(line)
+            chunk = await stream.receive_some(_CHUNK)
+        self.to_server.close()
+
+    async def _take(self, line: bytearray) -> None:
+        if not line.strip():
+            return
+        if len(line) > LINE_LIMIT:
+            await self._refuse(None, types.INVALID_REQUEST, "Over 1 MiB in one line.")
+            return
+        try:
+            message = types.jsonrpc_message_adapter.validate_json(bytes(line))
+        except ValidationError:
+            await self._refuse(None, types.PARSE_ERROR, "Not one JSON-RPC message.")
+            return
+        if isinstance(message, types.JSONRPCRequest):
+            await self._ask(message)
+        elif isinstance(message, types.JSONRPCNotification):
+            await self.to_server.send(SessionMessage(message))
+
+    async def _ask(self, request: types.JSONRPCRequest) -> None:
+        """Pass a request on; a call waits here, unread, while there are too many."""
+        if request.method == "server/discover":
+            # Without it hosts use the revision that has unsolicited notifications.
+            await self._refuse(request.id, types.METHOD_NOT_FOUND, "Method not found")
+            return
+        unanswered = None
+        if request.method == "tools/call":
+            await self._room.acquire()
+            self._calls[request.id] = self._calls.get(request.id, 0) + 1
+            unanswered = ServerMessageMetadata(
+                on_request_unanswered=partial(self._settle_unanswered, request.id)
+            )
+        await self.to_server.send(SessionMessage(request, metadata=unanswered))
+
+    async def _refuse(self, id_: types.RequestId | None, code: int, text: str) -> None:
+        error = types.ErrorData(code=code, message=text)
+        refusal = types.JSONRPCError(jsonrpc="2.0", id=id_, error=error)
+        await self.to_host.send(SessionMessage(refusal))
+
+    async def write(self, stream: trio.abc.Stream, from_server: FromServer) -> None:
+        """Write what the server says, each line within SEND_S."""
+        async for sent in from_server:
+            message = sent.message
+            line = message.model_dump_json(by_alias=True, exclude_unset=True)
+            with trio.fail_after(SEND_S):
+                await stream.send_all(line.encode() + b"\n")
+            if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+                self._settle(message.id)
+
+    async def _settle_unanswered(self, id_: types.RequestId) -> None:
+        self._settle(id_)
+
+    def _settle(self, id_: types.RequestId | None) -> None:
+        """One call of that id is over; other ids are not counted."""
+        if id_ is None or not self._calls.get(id_):
+            return
+        self._calls[id_] -= 1
+        if not self._calls[id_]:
+            del self._calls[id_]
+        self._room.release()
+
+
+def _server(call: Call) -> Server[Any]:
+    async def list_tools(
+        context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult.model_validate(json.loads(catalog.listing()))
+
+    async def call_tool(
+        context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        meta = (context.params or {}).get("_meta")
+        outcome = await _perform(call, params.name, params.arguments or {}, meta or {})
+        # A lone surrogate would break the line that carries it.
+        text = outcome.text.encode(errors="replace").decode()
+        content = types.TextContent(type="text", text=text)
+        return types.CallToolResult(content=[content], is_error=outcome.is_error)
+
+    server: Server[Any] = Server(
+        "agentworks",
+        version=catalog.VERSION,
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+    server.middleware.clear()  # it traces calls, and nobody asked for that
+    return server
+
+
+async def _perform(
+    call: Call, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]
+) -> ToolOutcome:
+    """The outcome whatever happens: the SDK would send an exception's text."""
+    try:
+        tool = catalog.tool_named(name)
+        checked = catalog.check(tool, arguments)
+        with trio.fail_after(CALL_S):
+            return await call(ToolCall(name, tool.verb, checked, dict(meta)))
+    except BridgeError as error:
+        return ToolOutcome(error.sentence(), is_error=True)
+    except trio.TooSlowError:
+        reason = f"it took more than {CALL_S:.0f} seconds"
+    except Exception as error:
+        # A bug ends its call, not the chat's session; its words may quote a message.
+        _LOGGER.exception("a tool failed", exc_info=error)
+        reason = "of an error in the bridge, which is in its log"
+    return ToolOutcome(
+        f"{name} was given up because {reason}. It may have happened: to send or reply,"
+        " call again with the same submission_id, which never sends twice.",
+        is_error=True,
+    )
