@@ -15,7 +15,7 @@ from msgspec import Struct
 from sqlalchemy import Row, bindparam, delete, func, insert, or_, select, update
 
 from bridge.clock import rfc3339
-from bridge.core.ids import PURPOSE_LIMIT, fold_name, is_name
+from bridge.core.ids import fold_name, is_name
 from bridge.server.auth import Caller, alive
 from bridge.server.limits import MAILBOX_START
 from bridge.server.problems import Problem, not_found
@@ -257,21 +257,22 @@ def _replace_list(unit: Unit, caller: Caller, agent_id: str, also: list[str]) ->
         allow(unit, agent_id, connection_id)
 
 
-def checked_purpose(text: str) -> str:
+def checked_purpose(unit: Unit, text: str) -> str:
     """A trimmed one-line purpose of 1 to 512 characters; 422 otherwise."""
     purpose = text.strip()
-    if not 1 <= len(purpose) <= PURPOSE_LIMIT or not purpose.isprintable():
+    limit = unit.settings.purpose_characters
+    if not 1 <= len(purpose) <= limit or not purpose.isprintable():
         raise Problem(
             422,
             "invalid_purpose",
-            f"A purpose is one line of 1 to {PURPOSE_LIMIT} printable characters.",
+            f"A purpose is one line of 1 to {limit} printable characters.",
         )
     return purpose
 
 
 def set_purpose(unit: Unit, agent: Row[Any], text: str) -> str:
     """Change the purpose; 429 for another change inside a minute."""
-    purpose = checked_purpose(text)
+    purpose = checked_purpose(unit, text)
     if purpose == agent.purpose:
         return purpose
     pause = unit.settings.purpose_pause_s

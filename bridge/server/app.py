@@ -59,13 +59,17 @@ _ROUTES: tuple[tuple[str, str, Call], ...] = (
 
 def build(rooms: Rooms) -> Starlette:
     """The application of one running server."""
-    routes = [
-        Route(path, _guarded(rooms, call), methods=[method])
-        for method, path, call in _ROUTES
-    ]
+    routes = [_route(rooms, *listed) for listed in _ROUTES]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
     app.router.redirect_slashes = False
     return app
+
+
+def _route(rooms: Rooms, method: str, path: str, call: Call) -> Route:
+    route = Route(path, _guarded(rooms, call), methods=[method])
+    # Starlette adds HEAD to each GET; on a stream it would wait for ever.
+    route.methods = {method}
+    return route
 
 
 def _guarded(rooms: Rooms, call: Call) -> Callable[[Request], Awaitable[Response]]:

@@ -304,7 +304,8 @@ def _settle(
         values["policy"] = unit.settings.policy
     unit.run(update(agents).where(agents.c.id == agent.id).values(**values))
     if request.purpose is not None and request.purpose.strip():
-        names.write_purpose(unit, agent.id, names.checked_purpose(request.purpose))
+        purpose = names.checked_purpose(unit, request.purpose)
+        names.write_purpose(unit, agent.id, purpose)
     unit.presence.see(attachment_id)
     unit.wake(agent.id)
 

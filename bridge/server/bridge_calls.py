@@ -19,7 +19,13 @@ from bridge.server import agents as names
 from bridge.server import leases, mailbox, messages, receipts
 from bridge.server.attachments import Attached, AttachRequest, attach
 from bridge.server.auth import Caller, authenticate
-from bridge.server.exchange import answer, bearer, read_json, read_query
+from bridge.server.exchange import (
+    answer,
+    bearer,
+    read_json,
+    read_query,
+    require_within,
+)
 from bridge.server.limits import (
     FEATURES,
     LARGEST_CURSOR,
@@ -55,8 +61,8 @@ class ReadQuery(Struct, frozen=True, forbid_unknown_fields=True):
 
     inbox_id: str | None = None
     after: _Cursor = 0
-    limit: Annotated[int, Meta(ge=1, le=100)] = 30
-    wait_s: Annotated[float, Meta(ge=0, le=25)] = 0.0
+    limit: int = 30
+    wait_s: float = 0.0
 
 
 class ProgressBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,13 +74,13 @@ class ProgressBody(Struct, frozen=True, forbid_unknown_fields=True):
 class ReleaseBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Which cached messages are about to be shown."""
 
-    message_ids: Annotated[list[str], Meta(min_length=1, max_length=100)]
+    message_ids: list[str]
 
 
 class ReceiptsBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Signs about received messages, in order."""
 
-    receipts: Annotated[list[receipts.Receipt], Meta(min_length=1, max_length=500)]
+    receipts: list[receipts.Receipt]
 
 
 class SendBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -194,6 +200,8 @@ async def report_progress(rooms: Rooms, request: Request) -> Response:
 async def read_messages(rooms: Rooms, request: Request) -> Response:
     """GET /attachments/{id}/read."""
     asked = read_query(request, ReadQuery)
+    require_within("limit", asked.limit, 1, rooms.settings.read_page)
+    require_within("wait_s", asked.wait_s, 0, rooms.settings.read_wait_s)
 
     def reading(_: Unit, __: Caller, agent: Row[Any]) -> Reading:
         return Reading(
@@ -211,6 +219,8 @@ async def read_messages(rooms: Rooms, request: Request) -> Response:
 async def release_messages(rooms: Rooms, request: Request) -> Response:
     """POST /attachments/{id}/release."""
     body = await read_json(request, rooms.settings, ReleaseBody)
+    count = len(body.message_ids)
+    require_within("The number of ids", count, 1, rooms.settings.release_ids)
 
     def work(unit: Unit, _: Caller, agent: Row[Any]) -> mailbox.Released:
         return mailbox.release(unit, agent.id, body.message_ids)
@@ -221,6 +231,8 @@ async def release_messages(rooms: Rooms, request: Request) -> Response:
 async def record_receipts(rooms: Rooms, request: Request) -> Response:
     """POST /attachments/{id}/receipts."""
     body = await read_json(request, rooms.settings, ReceiptsBody)
+    count = len(body.receipts)
+    require_within("The number of receipts", count, 1, rooms.settings.receipts_page)
 
     def work(unit: Unit, _: Caller, agent: Row[Any]) -> receipts.Recording:
         return receipts.record(unit, agent.id, body.receipts)

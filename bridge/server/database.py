@@ -12,7 +12,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -89,9 +89,9 @@ def _private_file(path: Path) -> None:
         ) from error
 
 
-def translated(error: DBAPIError) -> BridgeError:
+def translated(error: BaseException | None) -> BridgeError:
     """What an SQLite error means for the caller; IOERR and worse end the server."""
-    name = getattr(error.orig, "sqlite_errorname", "") or "SQLITE_ERROR"
+    name = getattr(error, "sqlite_errorname", "") or "SQLITE_ERROR"
     # Growing the -shm file on a full disk is reported as an I/O error.
     if name in {"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"}:
         return StorageFull(
@@ -147,20 +147,20 @@ class Database:
         except DBAPIError as error:
             if not _is_storage_error(error):
                 raise
-            raise translated(error) from error
+            raise translated(error.orig) from error
 
     def checkpoint(self) -> None:
         """Copy the WAL into the file and empty it: erased text leaves the disk."""
-        raw = self._writer.raw_connection()
         try:
-            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
-        finally:
-            raw.close()
+            with closing(self._writer.raw_connection()) as raw:
+                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
+        except sqlite3.Error as error:
+            raise translated(error) from error
 
     def close(self) -> None:
         """Checkpoint when possible, then close every connection."""
         self._reader.dispose()
-        with suppress(sqlite3.Error, DBAPIError):
+        with suppress(BridgeError, DBAPIError):
             self.checkpoint()
         self._writer.dispose()
 

@@ -92,6 +92,12 @@ def read_query(request: Request, kind: type[T]) -> T:
         raise invalid_arguments(f"{error}.") from error
 
 
+def require_within(what: str, value: float, low: float, high: float) -> None:
+    """400 when a number (or a count) is outside its bounds, both included."""
+    if not low <= value <= high:
+        raise invalid_arguments(f"{what} is from {low:g} to {high:g}.")
+
+
 def answer(result: object, status: int = 200) -> Response:
     """The result as JSON."""
     return Response(msgspec.json.encode(result), status, media_type=_JSON)

@@ -50,6 +50,7 @@ class Settings(Struct, frozen=True):
     # Names.
     names_per_account: int = 100
     names: int = 2_000
+    purpose_characters: int = PURPOSE_LIMIT
     purpose_pause_s: float = 60.0
     roster: int = 20
     nearest_names: int = 3
@@ -60,6 +61,7 @@ class Settings(Struct, frozen=True):
     live_without_stream_s: float = 600.0
 
     # Messages.
+    message_characters: int = MESSAGE_LIMIT
     conversation_messages: int = 1_000
     conversation_hourly: int = 120
     read_page: int = 100
@@ -87,9 +89,9 @@ class Settings(Struct, frozen=True):
 def advertised(settings: Settings) -> dict[str, float]:
     """The limits that a client is told in the hello."""
     return {
-        "message_characters": MESSAGE_LIMIT,
+        "message_characters": settings.message_characters,
         "submission_id_characters": SUBMISSION_ID_LIMIT,
-        "purpose_characters": PURPOSE_LIMIT,
+        "purpose_characters": settings.purpose_characters,
         "names_per_account": settings.names_per_account,
         "read_page": settings.read_page,
         "read_wait_s": settings.read_wait_s,

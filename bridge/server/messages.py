@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Row, bindparam, delete, func, insert, or_, select, update
 
-from bridge.core.ids import MESSAGE_LIMIT, fold_name, is_submission_id
+from bridge.core.ids import fold_name, is_submission_id
 from bridge.server import agents as names
 from bridge.server.conversations import (
     next_sequence,
@@ -120,7 +120,7 @@ def send(unit: Unit, sender: Side, connection_id: str, outgoing: Outgoing) -> Se
     """
     if (outgoing.target is None) == (outgoing.inbox_id is None):
         raise invalid_arguments("Exactly one of target and inbox_id is needed.")
-    body = checked_body(outgoing.message)
+    body = checked_body(unit, outgoing.message)
     earlier = _earlier(unit, sender, outgoing, body)
     if earlier is not None:
         return earlier
@@ -129,14 +129,15 @@ def send(unit: Unit, sender: Side, connection_id: str, outgoing: Outgoing) -> Se
     return _store(unit, sender, recipient, connection_id, conversation, outgoing, body)
 
 
-def checked_body(text: str) -> str:
+def checked_body(unit: Unit, text: str) -> str:
     """The trimmed text, 1 to 20,000 characters; 422 otherwise."""
     body = text.strip()
-    if not 1 <= len(body) <= MESSAGE_LIMIT:
+    limit = unit.settings.message_characters
+    if not 1 <= len(body) <= limit:
         raise Problem(
             422,
             "invalid_message",
-            f"A message has 1 to {MESSAGE_LIMIT} characters; this one has {len(body)}.",
+            f"A message has 1 to {limit} characters; this one has {len(body)}.",
             "Shorten it or send it in parts." if body else "",
         )
     return body

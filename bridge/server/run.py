@@ -17,6 +17,7 @@ import msgspec
 import trio
 
 from bridge.clock import Clock
+from bridge.errors import BridgeError
 from bridge.log import Log
 from bridge.server.app import build
 from bridge.server.auth import LOCAL_ACCOUNT, LOCAL_CONNECTION, open_parent
@@ -130,7 +131,8 @@ async def _run(
 async def _close(rooms: Rooms) -> None:
     with trio.CancelScope(shield=True):
         if rooms.store.failure is None:
-            await rooms.store.write(mark_all_closed)
+            with suppress(BridgeError):
+                await rooms.store.write(mark_all_closed)
         await rooms.store.close()
 
 
@@ -146,7 +148,12 @@ async def _shielded_http(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(rooms.hub.run)
             await serve_http(
-                build(rooms), listener, rooms.settings, stopping, task_status
+                build(rooms),
+                listener,
+                rooms.settings,
+                stopping,
+                rooms.log,
+                task_status,
             )
             nursery.cancel_scope.cancel()
 
@@ -154,8 +161,12 @@ async def _shielded_http(
 async def _sweep_hourly(rooms: Rooms) -> None:
     while True:
         await trio.sleep(rooms.settings.sweep_s)
-        await rooms.store.write(sweep)
-        await rooms.store.checkpoint()
+        try:
+            await rooms.store.write(sweep)
+            await rooms.store.checkpoint()
+        except BridgeError as error:
+            # Busy or full: again in an hour. Broken: the store says so itself.
+            rooms.log.warning("sweep_failed", code=error.code)
 
 
 async def run_alone(

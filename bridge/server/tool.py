@@ -18,7 +18,7 @@ from bridge.core.ids import SUBMISSION_ID_LIMIT
 from bridge.server import agents as names
 from bridge.server import leases, mailbox, messages
 from bridge.server.auth import authenticate
-from bridge.server.exchange import answer, bearer, read_json
+from bridge.server.exchange import answer, bearer, read_json, require_within
 from bridge.server.limits import LARGEST_CURSOR
 from bridge.server.parties import acting_side
 from bridge.server.problems import Problem, invalid_arguments
@@ -188,6 +188,7 @@ def _change(
 async def _read(rooms: Rooms, token: str, action: ReadMessages) -> mailbox.Page:
     if action.agent_name is None and action.inbox_id is None:
         raise invalid_arguments("A read needs agent_name or inbox_id.")
+    require_within("limit", action.limit, 1, rooms.settings.read_page)
 
     def reading(unit: Unit) -> mailbox.Reading:
         caller = authenticate(unit, token).parent()

@@ -21,6 +21,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 from starlette.types import ASGIApp
 
+from bridge.log import Log
 from bridge.server.limits import Settings
 
 # Hypercorn blocks for good when a finished call leaves more unread body chunks
@@ -47,6 +48,7 @@ class BoundedStream(trio.abc.HalfCloseableStream):
         with trio.move_on_after(self._send_wait_s) as waiting:
             await self._stream.send_all(data)
         if waiting.cancelled_caught:
+            self._listener.log.warning("slow_client_closed")
             await trio.aclose_forcefully(self)
             raise trio.BrokenResourceError("the client takes nothing")
 
@@ -71,7 +73,10 @@ class BoundedStream(trio.abc.HalfCloseableStream):
 class BoundedListener(trio.abc.Listener[BoundedStream]):
     """Accepts at most `connections` at a time; further ones are closed at once."""
 
-    def __init__(self, listener: trio.SocketListener, settings: Settings) -> None:
+    def __init__(
+        self, listener: trio.SocketListener, settings: Settings, log: Log
+    ) -> None:
+        self.log = log
         self._listener = listener
         self._settings = settings
         self._open: set[BoundedStream] = set()
@@ -123,13 +128,14 @@ async def serve_http(
     listener: trio.SocketListener,
     settings: Settings,
     stopping: trio.Event,
+    log: Log,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until `stopping`; then calls have the grace to end.
 
     Closes the listener. Cancelling it from outside ends it the hard way.
     """
-    bounded = BoundedListener(listener, settings)
+    bounded = BoundedListener(listener, settings, log)
     context = WorkerContext(None)
     connection = partial(
         TCPServer,

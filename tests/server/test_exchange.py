@@ -129,9 +129,13 @@ async def test_an_unknown_address_is_answered_in_the_envelope(
 
 
 async def test_another_method_is_answered_in_the_envelope(server: Served) -> None:
-    answer = await server.client.delete(f"{BRIDGE}/hello")
+    bob = await server.attach("bob")
 
-    assert refusal(answer, 405)["code"] == "method_not_allowed"
+    deleted = await server.client.delete(f"{BRIDGE}/hello")
+    head = await server.client.head(f"{bob.path}/stream", headers=bob.headers)
+
+    assert refusal(deleted, 405)["code"] == "method_not_allowed"
+    assert head.status_code == 405
 
 
 async def test_a_bug_is_answered_500_and_named_without_its_request(

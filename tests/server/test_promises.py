@@ -194,8 +194,8 @@ def _child_of(unit: Unit, attachment_id: str) -> str:
 
 TestPromises = Promises.TestCase
 TestPromises.settings = profile(
-    max_examples=15,
-    stateful_step_count=25,
+    max_examples=8,
+    stateful_step_count=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 import trio
 
+from bridge.log import open_log
 from bridge.server.limits import Settings
 from bridge.server.listening import open_listener
 from bridge.server.transport import BoundedListener
+from tests.fakes.clock import FakeClock
 from tests.fakes.message_server import BRIDGE, NET_S, Served, good
 
 
@@ -17,7 +20,9 @@ def listening(folder: Path, settings: Settings) -> BoundedListener:
     listener = open_listener(folder / "server.sock")
     listener.setblocking(False)
     return BoundedListener(
-        trio.SocketListener(trio.socket.from_stdlib_socket(listener)), settings
+        trio.SocketListener(trio.socket.from_stdlib_socket(listener)),
+        settings,
+        open_log(io.StringIO(), FakeClock()),
     )
 
 
