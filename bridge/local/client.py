@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from bridge.clock import Clock, SystemClock
+from bridge.core import texts
 from bridge.errors import (
     EXIT_UNREACHABLE,
     BridgeError,
@@ -179,22 +180,11 @@ def _not_connected(error: OSError) -> BridgeError:
 def _nobody_listens() -> BridgeError:
     if _SANDBOX_VARIABLE in os.environ:
         return _sandboxed()
-    return Unavailable(
-        "bridge_not_running",
-        "The bridge is not running, so nothing was sent or changed.",
-        "Start it: agentworks up",
-    )
+    return Unavailable("bridge_not_running", texts.bridge_not_running())
 
 
 def _sandboxed() -> Refused:
-    return Refused(
-        "sandboxed",
-        "This shell's sandbox does not let it reach the bridge; whether the bridge"
-        " runs cannot be seen from here.",
-        "Use the agent_message tools of this chat, or ask the person to allow this"
-        " command outside the sandbox.",
-        exit_code=EXIT_UNREACHABLE,
-    )
+    return Refused("sandboxed", texts.sandboxed(), exit_code=EXIT_UNREACHABLE)
 
 
 def _no_answer(request: Request, what: str) -> BridgeError:

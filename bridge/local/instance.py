@@ -137,6 +137,23 @@ class Instance:
         os.unlink(name, dir_fd=self._folder)
 
 
+def is_claimed(paths: Paths) -> bool:
+    """True while some daemon holds the lock of this state folder."""
+    try:
+        lock = os.open(paths.lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        # Race: a starter that meets this moment of ours tries again, since the
+        # pid in the file is a dead one (_lock_or_say_who).
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
 def _open_lock(paths: Paths, folder: int) -> int:
     try:
         lock = os.open(paths.lock.name, _LOCK_FLAGS, 0o600, dir_fd=folder)

@@ -90,7 +90,7 @@ def test_no_socket_is_a_bridge_that_is_not_running(paths: Paths) -> None:
 
     assert caught.value.code == "bridge_not_running"
     assert caught.value.exit_code == EXIT_UNREACHABLE
-    assert "agentworks up" in caught.value.hint
+    assert "agentworks up" in caught.value.sentence()
     assert not is_running(paths)
 
 
@@ -136,7 +136,7 @@ def test_below_a_sandbox_a_missing_socket_says_nothing_about_the_bridge(
 
     assert caught.value.code == "sandboxed"
     assert caught.value.exit_code == EXIT_UNREACHABLE
-    assert "agent_message tools" in caught.value.hint
+    assert "agent_message tools" in caught.value.sentence()
     assert "not running" not in caught.value.sentence()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import EXIT_CONFIG, EXIT_UNREACHABLE, Refused, Unavailable
-from bridge.local.instance import Instance
+from bridge.local.instance import Instance, is_claimed
 from bridge.paths import Paths
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,6 +123,14 @@ def test_the_lock_file_stays_and_the_socket_goes(paths: Paths) -> None:
     assert not paths.socket.exists()
     assert paths.lock.stat().st_ino == inode
     Instance.claim(paths).release()
+
+
+def test_a_claim_can_be_seen_from_outside(paths: Paths) -> None:
+    assert not is_claimed(paths)
+    with Instance.claim(paths):
+        assert is_claimed(paths)
+    assert paths.lock.exists()
+    assert not is_claimed(paths)
 
 
 def test_the_run_folder_is_the_working_folder(paths: Paths) -> None:

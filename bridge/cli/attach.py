@@ -1,0 +1,186 @@
+"""`attach`: set a project up, choose a live chat, give it a name.
+
+Owns the order: what would be written is shown and agreed to before anything is,
+and a chat is attached only after its project is set up. Below a coding agent
+there is no choice and no set-up: the daemon attaches that very chat.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import msgspec
+from msgspec import Struct
+
+from bridge.cli.choosing import choose
+from bridge.cli.invocation import Invocation, verb
+from bridge.cli.present import advise, document, say
+from bridge.cli.setting_up import PROGRAMS, SetUp, set_up
+from bridge.core import texts
+from bridge.core.command import chat_word
+from bridge.core.visible import one_line
+from bridge.errors import Refused
+from bridge.local.replies import AttachReply, PrepareReply, SessionRow
+from bridge.local.requests import Attach, Prepare
+
+_ATTACH_S = 30.0
+
+
+class Wish(Struct, frozen=True):
+    """What the command line asked for."""
+
+    name: str
+    provider: str
+    session: str
+    native_pid: int
+    purpose: str
+    folder: Path
+    is_agreed: bool
+    is_trial: bool
+
+
+@verb("attach")
+@click.argument("name", default="")
+@click.option("--provider", default="", metavar="P", help="claude, codex or script.")
+@click.option("--session", default="", metavar="UUID", help="The chat, by its id.")
+@click.option("--purpose", default="", metavar="TEXT", help="One line for others.")
+@click.option("--native-pid", default=0, metavar="PID", help="A script's process.")
+@click.option("--yes", is_flag=True, help="Agree to what is shown.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+def attach(
+    invocation: Invocation,
+    name: str,
+    provider: str,
+    session: str,
+    purpose: str,
+    native_pid: int,
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Attach a live chat, so that other agents can write to it under NAME."""
+    wish = Wish(name, provider, session, native_pid, purpose, Path.cwd(), yes, dry_run)
+    prepared = invocation.ask_for(
+        PrepareReply, Prepare(provider=provider, folder=str(wish.folder))
+    )
+    if prepared.caller == "own":
+        _finish(invocation, wish, prepared, (), _own(invocation, wish))
+        return
+    rows = _chosen(wish, prepared)
+    done = set_up(invocation, _projects(wish, rows), wish.is_agreed, wish.is_trial)
+    attached = () if wish.is_trial else _attach(invocation, wish, rows)
+    _finish(invocation, wish, prepared, done, attached)
+
+
+# ---- which chats --------------------------------------------------------------------
+
+
+def _chosen(wish: Wish, prepared: PrepareReply) -> tuple[SessionRow, ...]:
+    """The sessions to attach; none where only the project is to be set up."""
+    if wish.native_pid or wish.session:
+        return (_named(wish, prepared.sessions),)
+    free = [row for row in prepared.sessions if not row.attached_as]
+    if wish.is_trial or not free:
+        return tuple(free)
+    if len(free) == 1 and wish.is_agreed:
+        return tuple(free)
+    lines = [
+        f"{row.provider}  {row.session_id}  {row.folder}  {row.note}".rstrip()
+        for row in free
+    ]
+    places = choose("Which chat?", lines, may_take_all=not wish.name)
+    return tuple(free[place] for place in places)
+
+
+def _named(wish: Wish, found: Sequence[SessionRow]) -> SessionRow:
+    """The session by its id or process; the daemon verifies what we did not see."""
+    for row in found:
+        if wish.session in ("", row.session_id) and wish.native_pid in (0, row.pid):
+            return row
+    return SessionRow(wish.provider, wish.session, wish.native_pid)
+
+
+def _projects(wish: Wish, rows: Sequence[SessionRow]) -> list[tuple[str, Path]]:
+    """Which provider is to be set up in which folder."""
+    if rows:
+        return [(row.provider, Path(row.folder or wish.folder)) for row in rows]
+    if wish.provider:
+        return [(wish.provider, wish.folder)]
+    present = [name for name, program in PROGRAMS.items() if shutil.which(program)]
+    if not present:
+        raise Refused(
+            "no_provider",
+            "No coding agent that AgentWorks knows is on PATH"
+            f" ({', '.join(PROGRAMS.values())}), so nothing was set up.",
+            "Name it: agentworks attach --provider claude",
+        )
+    return [(name, wish.folder) for name in present]
+
+
+# ---- attaching -----------------------------------------------------------------------
+
+
+def _own(invocation: Invocation, wish: Wish) -> tuple[AttachReply, ...]:
+    request = Attach(
+        name=wish.name,
+        provider=wish.provider,
+        session_id=wish.session,
+        native_pid=wish.native_pid,
+        purpose=wish.purpose,
+        folder=str(wish.folder),
+    )
+    if wish.is_trial:
+        return ()
+    return (invocation.ask_for(AttachReply, request, _ATTACH_S),)
+
+
+def _attach(
+    invocation: Invocation, wish: Wish, rows: Sequence[SessionRow]
+) -> tuple[AttachReply, ...]:
+    return tuple(
+        invocation.ask_for(
+            AttachReply,
+            Attach(
+                name=wish.name,
+                provider=row.provider,
+                session_id=row.session_id,
+                native_pid=wish.native_pid,
+                purpose=wish.purpose,
+                folder=row.folder or str(wish.folder),
+                confirm=True,
+            ),
+            _ATTACH_S,
+        )
+        for row in rows
+    )
+
+
+def _finish(
+    invocation: Invocation,
+    wish: Wish,
+    prepared: PrepareReply,
+    done: Sequence[SetUp],
+    attached: Sequence[AttachReply],
+) -> None:
+    """Say what now holds, and what is left to do in the chat."""
+    if invocation.as_json:
+        document(msgspec.json.encode({"attached": attached, "set_up": done}))
+        return
+    for reply in attached:
+        say(texts.attached(reply.name, reply.route))
+        for note in reply.notes:
+            say(one_line(note))
+    for each in done:
+        for note in each.notes:
+            advise(one_line(note))
+    if attached:
+        return
+    if wish.is_trial:
+        for row in prepared.sessions:
+            say(f"Would attach {row.provider} {row.session_id} in {row.folder}")
+        return
+    for each in done:
+        words = f"{chat_word(each.provider)} attach {wish.name}".strip()
+        say(f"No chat is live. Start one in {each.folder} and type: {words}")

@@ -1,0 +1,83 @@
+"""Setting a project up for a provider: shown, agreed to, then written.
+
+Promises that the person sees provider, folder and every changed line before
+anything is written in the project, also when --yes answered the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import click
+from msgspec import Struct
+
+from bridge import assets
+from bridge.cli.choosing import agree
+from bridge.cli.invocation import Invocation
+from bridge.core.visible import one_line
+from bridge.errors import Refused
+from bridge.providers import claude_install, codex_install
+from bridge.providers.project_file import apply
+from bridge.service.programs import install_programs
+
+PROGRAMS: Mapping[str, str] = {"claude": "claude", "codex": "codex"}
+"""The providers that are set up in a project, and their program on PATH."""
+
+_INSTALLERS: Mapping[str, ModuleType] = {
+    "claude": claude_install,
+    "codex": codex_install,
+}
+
+
+class SetUp(Struct, frozen=True):
+    """One provider in one project; `changed` are the files that were written."""
+
+    provider: str
+    folder: str
+    changed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def set_up(
+    invocation: Invocation,
+    projects: Sequence[tuple[str, Path]],
+    is_agreed: bool,
+    is_trial: bool,
+) -> tuple[SetUp, ...]:
+    """Set up each (provider, folder) once; raises Refused when the person says no.
+
+    `is_trial` only shows. A provider without hooks in projects needs nothing.
+    """
+    wanted = [each for each in dict.fromkeys(projects) if each[0] in _INSTALLERS]
+    if wanted and not is_trial:
+        install_programs(invocation.paths)
+    return tuple(
+        _set_up_one(invocation, provider, folder, is_agreed, is_trial)
+        for provider, folder in wanted
+    )
+
+
+def _set_up_one(
+    invocation: Invocation, provider: str, folder: Path, is_agreed: bool, is_trial: bool
+) -> SetUp:
+    plan = _INSTALLERS[provider].plan(
+        folder, invocation.paths.state, assets.folder("plugins")
+    )
+    if plan.changes:
+        click.echo(f"Setting up {provider} in {one_line(str(folder))}:", err=True)
+        click.echo(plan.diff(), err=True)
+        if not is_trial and not is_agreed and not agree("Write this?", "--yes"):
+            raise Refused(
+                "declined",
+                "You said no, so nothing was written and nothing was attached.",
+            )
+    if not is_trial:
+        apply(plan)
+    return SetUp(
+        provider,
+        str(folder),
+        tuple(change.name for change in plan.changes),
+        plan.notes if plan.changes else (),
+    )

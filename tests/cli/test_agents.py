@@ -1,0 +1,119 @@
+"""Showing who is attached, and ending that."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import FakeDaemon, Run, typed
+
+BOB = {
+    "name": "bob",
+    "provider": "claude",
+    "session": "0b3c1d2e",
+    "state": "attached",
+    "route": "hook",
+    "purpose": "Review \x1b[31mincoming",
+    "pending": 3,
+    "unacknowledged": 2,
+    "oldest_unacknowledged_s": 90.5,
+    "last_contact_s": 5.2,
+    "why": "server silent for 40 s",
+}
+EVE = {"name": "eve", "provider": "codex", "session": "9f", "state": "offline"} | {
+    "route": "-"
+}
+
+
+def test_the_table_shows_waiting_mail_and_why(run: Run, daemon: FakeDaemon) -> None:
+    daemon.replies["agents"] = {"agents": [BOB, EVE]}
+
+    lines = run("agents").out.splitlines()
+
+    assert lines[0].split()[:4] == ["NAME", "PROVIDER", "SESSION", "STATE"]
+    assert "3 waiting, server silent for 40 s" in lines[1]
+    assert "\\u{1b}[31m" in lines[1]
+    assert lines[2].startswith("eve")
+
+
+def test_nobody_attached_says_how(run: Run, daemon: FakeDaemon) -> None:
+    daemon.replies["agents"] = {"agents": []}
+
+    out = run("agents").out
+
+    assert "No chat of this computer is attached." in out
+    assert "/agentworks attach" in out
+
+
+def test_one_name_is_shown_with_all_that_is_known(run: Run, daemon: FakeDaemon) -> None:
+    daemon.replies["agents"] = {"agents": [BOB]}
+
+    out = run("agents", "bob").out
+
+    assert daemon.asked == [{"verb": "agents", "name": "bob"}]
+    assert "2, the oldest offered 1 min ago" in out
+    assert "3 waiting, server silent for 40 s" in out
+    assert "5 s" in out
+
+
+def test_an_unknown_name_is_said_to_be_unknown(run: Run, daemon: FakeDaemon) -> None:
+    daemon.replies["agents"] = {"agents": []}
+
+    assert "attached as zoe" in run("agents", "zoe").out
+
+
+def test_json_is_ascii_and_whole(run: Run, daemon: FakeDaemon) -> None:
+    daemon.replies["agents"] = {"agents": [BOB | {"purpose": "\x9b\u202e\x7f"}]}
+
+    ran = run("agents", "--json")
+
+    assert ran.out.isascii()
+    assert ran.out.replace("\n", "").isprintable()
+    assert ran.document()["agents"][0]["purpose"] == "\x9b\u202e\x7f"
+
+
+def test_a_name_is_detached(run: Run, daemon: FakeDaemon) -> None:
+    daemon.replies["detach"] = {"name": "bob", "queued": ["sub-1"]}
+
+    ran = run("detach", "bob")
+
+    assert daemon.asked == [{"verb": "detach", "name": "bob"}]
+    assert "Detached bob" in ran.out
+    assert "sub-1" in ran.out
+    assert run("detach", "bob", "--json").document()["queued"] == ["sub-1"]
+
+
+def test_a_chat_detaches_its_own_attachment(run: Run, daemon: FakeDaemon) -> None:
+    daemon.replies["prepare"] = {"caller": "own"}
+    daemon.replies["detach"] = {"name": "bob"}
+
+    assert run("detach").exit_code == 0
+    assert daemon.asked[-1] == {"verb": "detach"}
+
+
+def test_a_person_at_a_terminal_chooses_whom_to_detach(
+    run: Run, daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.replies["prepare"] = {"caller": "person"}
+    daemon.replies["agents"] = {"agents": [BOB, EVE]}
+    daemon.replies["detach"] = {"name": "eve"}
+
+    with typed(monkeypatch, "7\n2\n"):
+        ran = run("detach")
+
+    assert daemon.asked[-1] == {"verb": "detach", "name": "eve"}
+    assert "That is none of them." in ran.err
+    assert ran.out == (
+        "Detached eve: other agents reach this chat no more, and its connection was "
+        "revoked. The name stays registered.\n"
+    )
+
+
+def test_without_a_terminal_the_daemon_says_that_a_name_is_needed(
+    run: Run, daemon: FakeDaemon
+) -> None:
+    daemon.replies["prepare"] = {"caller": "person"}
+    daemon.replies["agents"] = {"agents": [BOB, EVE]}
+    daemon.refuse("detach", "name_needed", 1)
+
+    assert run("detach").exit_code == 1
+    assert daemon.asked[-1] == {"verb": "detach"}

@@ -1,0 +1,256 @@
+"""`attach`: what is shown, agreed to and asked of the daemon."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import FakeDaemon, Run, typed
+
+ATTACHED = {
+    "name": "bob",
+    "attachment_id": "att-1",
+    "provider": "script",
+    "session_id": "s-1",
+    "state": "attached",
+    "route": "hook",
+    "notes": ["A note."],
+}
+SESSION = {"provider": "claude", "session_id": "s-1", "pid": 7}
+SETTINGS = Path(".claude") / "settings.local.json"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def person(daemon: FakeDaemon, project: Path) -> FakeDaemon:
+    daemon.replies["prepare"] = {
+        "caller": "person",
+        "sessions": [SESSION | {"folder": str(project)}],
+    }
+    daemon.replies["attach"] = ATTACHED
+    return daemon
+
+
+# ---- below a coding agent -----------------------------------------------------------
+
+
+def test_an_agent_attaches_its_own_chat_and_sets_nothing_up(
+    run: Run, daemon: FakeDaemon, project: Path
+) -> None:
+    daemon.replies["prepare"] = {"caller": "own", "sessions": [SESSION]}
+    daemon.replies["attach"] = ATTACHED
+
+    ran = run("attach", "bob", "--purpose", "Review")
+
+    assert daemon.asked[-1] == {
+        "verb": "attach",
+        "name": "bob",
+        "purpose": "Review",
+        "folder": str(project),
+    }
+    assert "Attached as bob" in ran.out
+    assert "A note." in ran.out
+    assert list(project.iterdir()) == []
+
+
+def test_what_an_agent_may_not_choose_reaches_the_daemon_which_refuses_it(
+    run: Run, daemon: FakeDaemon
+) -> None:
+    daemon.replies["prepare"] = {"caller": "own", "sessions": [SESSION]}
+    daemon.refuse("attach", "own_session_only", 3)
+
+    ran = run("attach", "bob", "--session", "another", "--native-pid", "9", "--yes")
+
+    assert ran.exit_code == 3
+    assert daemon.asked[-1]["session_id"] == "another"
+    assert daemon.asked[-1]["native_pid"] == 9
+    assert "confirm" not in daemon.asked[-1]
+
+
+# ---- the person ---------------------------------------------------------------------
+
+
+def test_a_script_is_attached_by_its_process_without_a_question(
+    run: Run, person: FakeDaemon, project: Path
+) -> None:
+    person.replies["prepare"]["sessions"] = []
+
+    ran = run("attach", "bob", "--provider", "script", "--native-pid", "7", "--json")
+
+    assert ran.document()["attached"][0]["name"] == "bob"
+    assert person.asked[-1] == {
+        "verb": "attach",
+        "name": "bob",
+        "provider": "script",
+        "native_pid": 7,
+        "folder": str(project),
+        "confirm": True,
+    }
+    assert list(project.iterdir()) == []
+
+
+def test_a_named_session_is_attached_once_its_project_is_set_up(
+    run: Run, person: FakeDaemon, project: Path
+) -> None:
+    ran = run("attach", "bob", "--session", "s-1", "--yes")
+
+    assert ran.exit_code == 0, ran.err
+    assert f"Setting up claude in {project}" in ran.err
+    assert "+" in ran.err
+    assert json.loads((project / SETTINGS).read_text())["enabledPlugins"]
+    assert person.asked[-1]["session_id"] == "s-1"
+    assert person.asked[-1]["provider"] == "claude"
+    assert "/reload-plugins" in ran.out
+
+    again = run("attach", "bob", "--session", "s-1")
+    assert again.exit_code == 0
+    assert "Setting up" not in again.err
+
+
+def test_installing_puts_working_programs_into_place(
+    run: Run, person: FakeDaemon, home: Path
+) -> None:
+    run("attach", "bob", "--session", "s-1", "--yes")
+
+    found = list(home.rglob("bin/ask"))
+    assert len(found) == 1
+    version = subprocess.run(
+        [found[0], "--version"], capture_output=True, text=True, check=True
+    )
+    assert version.stdout.startswith("ask AW1")
+
+
+def test_without_a_yes_nothing_is_written_or_attached(
+    run: Run,
+    person: FakeDaemon,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with typed(monkeypatch, "n\n"):
+        ran = run("attach", "bob", "--session", "s-1")
+
+    assert ran.exit_code == 1
+    assert "You said no" in ran.err
+    assert list(project.iterdir()) == []
+    assert [request["verb"] for request in person.asked] == ["prepare"]
+
+
+def test_without_a_terminal_a_yes_must_be_given_beforehand(
+    run: Run, person: FakeDaemon, project: Path
+) -> None:
+    ran = run("attach", "bob", "--session", "s-1")
+
+    assert ran.exit_code == 2
+    assert "--yes" in ran.err
+    assert list(project.iterdir()) == []
+
+
+def test_a_dry_run_shows_and_does_nothing(
+    run: Run, person: FakeDaemon, project: Path
+) -> None:
+    ran = run("attach", "bob", "--dry-run")
+
+    assert ran.exit_code == 0
+    assert str(SETTINGS) in ran.err
+    assert "Would attach claude s-1" in ran.out
+    assert list(project.iterdir()) == []
+    assert [request["verb"] for request in person.asked] == ["prepare"]
+
+
+def test_the_person_chooses_among_live_chats(
+    run: Run,
+    person: FakeDaemon,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    person.replies["prepare"]["sessions"] = [
+        {"provider": "script", "session_id": f"s-{number}", "pid": number}
+        for number in (1, 2, 3)
+    ]
+
+    with typed(monkeypatch, "2\n"):
+        ran = run("attach", "bob")
+
+    assert ran.exit_code == 0, ran.err
+    assert [r["session_id"] for r in person.asked if r["verb"] == "attach"] == ["s-2"]
+
+
+def test_all_needs_the_exact_count(
+    run: Run,
+    person: FakeDaemon,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    person.replies["prepare"]["sessions"] = [
+        {"provider": "script", "session_id": f"s-{number}", "pid": number}
+        for number in (1, 2, 3)
+    ]
+
+    with typed(monkeypatch, "all\nall 2\nall 3\n"):
+        run("attach")
+
+    asked = [r["session_id"] for r in person.asked if r["verb"] == "attach"]
+    assert asked == ["s-1", "s-2", "s-3"]
+
+
+def test_three_useless_answers_do_nothing(
+    run: Run, person: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person.replies["prepare"]["sessions"] = [
+        {"provider": "script", "session_id": f"s-{number}", "pid": number}
+        for number in (1, 2)
+    ]
+
+    with typed(monkeypatch, "x\n0\n3\n"):
+        ran = run("attach", "bob")
+
+    assert ran.exit_code == 2
+    assert [request["verb"] for request in person.asked] == ["prepare"]
+
+
+def test_without_a_live_chat_the_project_is_set_up_and_the_chat_command_told(
+    run: Run, person: FakeDaemon, project: Path
+) -> None:
+    person.replies["prepare"]["sessions"] = []
+
+    ran = run("attach", "bob", "--provider", "claude", "--yes")
+
+    assert ran.exit_code == 0, ran.err
+    assert (project / SETTINGS).exists()
+    assert "/agentworks attach bob" in ran.out
+    assert [request["verb"] for request in person.asked] == ["prepare"]
+
+
+def test_without_a_provider_on_path_it_is_to_be_named(
+    run: Run, person: FakeDaemon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    person.replies["prepare"]["sessions"] = []
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    ran = run("attach")
+
+    assert ran.exit_code == 1
+    assert "--provider claude" in ran.err
+
+
+def test_a_file_that_does_not_parse_is_refused_with_its_line(
+    run: Run, person: FakeDaemon, project: Path
+) -> None:
+    (project / ".claude").mkdir()
+    (project / SETTINGS).write_text('{\n  "a": 1,\n}\n')
+
+    ran = run("attach", "bob", "--session", "s-1", "--yes")
+
+    assert ran.exit_code == 1
+    assert "line 3" in ran.err
+    assert [request["verb"] for request in person.asked] == ["prepare"]
