@@ -34,6 +34,7 @@ from bridge.local.instance import Instance
 from bridge.local.listener import Door
 from bridge.local.peer import Peer
 from bridge.local.requests import AnyRequest
+from bridge.local.stream import LocalListener
 from bridge.log import Log, forward_libraries, open_log
 from bridge.paths import Paths, read_private_file, write_private_file
 from bridge.store.journal import Journal
@@ -96,9 +97,9 @@ async def _open_door(bridge: Bridge, instance: Instance) -> None:
         await _serve_one(bridge, connection)
 
     door = Door(serve, own_uid=os.geteuid(), log=bridge.log)
-    listening = trio.socket.from_stdlib_socket(instance.listen())
+    listening = LocalListener(instance.listen())
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(door.accept_forever, trio.SocketListener(listening))
+        nursery.start_soon(door.accept_forever, listening)
         bridge.log.info("serving", pid=os.getpid(), server=bridge.link.name)
         await bridge.stopping.wait()
         nursery.cancel_scope.cancel()

@@ -39,6 +39,7 @@ _OUTCOMES = {
     Outcome.UNPRINTED: OfferOutcome.NOT_EMITTED,
     Outcome.UNKNOWN: OfferOutcome.UNKNOWN,
 }
+_MAY_BE_TYPED = (HookEvent.PROMPT, HookEvent.COMMAND)
 _SPEAKS_OF_NOW = (HookEvent.SESSION_STARTED, HookEvent.PROMPT, HookEvent.TURN_ENDED)
 
 
@@ -56,7 +57,7 @@ async def answer_hook(bridge: Bridge, dialogue: HookDialogue) -> None:
     try:
         hook = _hear(bridge, dialogue, await dialogue.receive())
     except BridgeError as error:
-        bridge.log.info("hook_not_heard", code=error.code)
+        bridge.log.debug("hook_not_heard", code=error.code)
         await dialogue.silence()
         return
     await _note_session(bridge, hook)
@@ -82,7 +83,9 @@ async def answer_hook(bridge: Bridge, dialogue: HookDialogue) -> None:
 def _hear(bridge: Bridge, dialogue: HookDialogue, stdin: bytes) -> Hook:
     provider = provider_named(dialogue.provider)
     said = provider.read_hook(dialogue.event, stdin)
-    caller = hook_caller(provider.NAME, identity.evidence(bridge, dialogue.peer.pid))
+    may_be_typed = said.event in _MAY_BE_TYPED
+    evidence = identity.evidence(bridge, dialogue.peer.pid, looks_above=may_be_typed)
+    caller = hook_caller(provider.NAME, evidence)
     if not isinstance(caller, HookCaller):
         raise Refused(caller.code, caller.reason)
     key = process.key_of(caller.process)

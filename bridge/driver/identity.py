@@ -39,8 +39,12 @@ def version_of(facts: ProcessFacts) -> str:
     return registration.version if registration is not None else ""
 
 
-def evidence(bridge: Bridge, pid: int) -> Evidence:
-    """Everything the decision needs, read now, while the peer is alive."""
+def evidence(bridge: Bridge, pid: int, looks_above: bool = True) -> Evidence:
+    """Everything the decision needs, read now, while the peer is alive.
+
+    Only where text could have been typed does it matter who started the provider:
+    a hook of another kind need not look there.
+    """
     ancestry = process.ancestry_of(pid)
     scripts = {
         queue.record.process_key
@@ -48,7 +52,10 @@ def evidence(bridge: Bridge, pid: int) -> Evidence:
         if queue.record.provider == "script" and queue.is_present
     }
     return discovery.evidence_of(
-        ancestry, process.marks_of, lambda facts: process.key_of(facts) in scripts
+        ancestry,
+        process.marks_of,
+        lambda facts: process.key_of(facts) in scripts,
+        looks_above=looks_above,
     )
 
 

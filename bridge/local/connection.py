@@ -7,9 +7,6 @@ is given up; and that a peer which goes away is Unavailable, never a crash.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import trio
 import trio.abc
 
@@ -42,8 +39,9 @@ class Connection:
         Raises Invalid for anything else, Unavailable when nothing complete came
         within FIRST_FRAME_S of the accept.
         """
-        with _by(self._first_frame_by):
+        with trio.CancelScope(deadline=self._first_frame_by) as scope:
             header = await self._receive_header()
+        _check_in_time(scope)
         if header is None:
             raise _peer_gone()
         self.header = header
@@ -51,8 +49,14 @@ class Connection:
 
     async def receive_body(self, limit_bytes: int) -> bytes:
         """The body of the first header; the same absolute deadline holds."""
-        with _by(self._first_frame_by):
-            return await self._receive_body(self.header, limit_bytes)
+        body = self._take_body(self.header, limit_bytes)
+        if body is not None:  # it came with its header, as most do
+            return body
+        with trio.CancelScope(deadline=self._first_frame_by) as scope:
+            body = await self._receive_body(self.header, limit_bytes)
+        _check_in_time(scope)
+        assert body is not None  # noqa: S101 - the scope was not cancelled
+        return body
 
     async def receive_frame(self, limit_bytes: int) -> tuple[Header, bytes] | None:
         """The next whole frame, or None when the peer has ended cleanly.
@@ -70,11 +74,12 @@ class Connection:
 
     async def send(self, frame: bytes) -> None:
         """Write one frame within SEND_S; raises Unavailable."""
-        with _by(trio.current_time() + SEND_S):
+        with trio.CancelScope(deadline=trio.current_time() + SEND_S) as scope:
             try:
                 await self.stream.send_all(frame)
             except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
                 raise _peer_gone() from error
+        _check_in_time(scope)
 
     async def close(self) -> None:
         """Close the stream now."""
@@ -91,6 +96,14 @@ class Connection:
                 return None
 
     async def _receive_body(self, header: Header, limit_bytes: int) -> bytes:
+        while True:
+            body = self._take_body(header, limit_bytes)
+            if body is not None:
+                return body
+            if not await self._receive_more():
+                raise _truncated()
+
+    def _take_body(self, header: Header, limit_bytes: int) -> bytes | None:
         if header.length > limit_bytes:
             raise Invalid(
                 "too_big",
@@ -98,12 +111,7 @@ class Connection:
                 f" {limit_bytes} bytes.",
                 "Send less at once.",
             )
-        while True:
-            body = self._incoming.take_body(header.length)
-            if body is not None:
-                return body
-            if not await self._receive_more():
-                raise _truncated()
+        return self._incoming.take_body(header.length)
 
     async def _receive_more(self) -> bool:
         try:
@@ -114,17 +122,13 @@ class Connection:
         return bool(chunk)
 
 
-@contextmanager
-def _by(deadline: float) -> Iterator[None]:
-    try:
-        with trio.fail_at(deadline):
-            yield
-    except trio.TooSlowError as error:
+def _check_in_time(scope: trio.CancelScope) -> None:
+    if scope.cancelled_caught:
         raise Unavailable(
             "peer_slow",
             "A local program took too long, so its connection was closed.",
             "Try again.",
-        ) from error
+        )
 
 
 def _peer_gone() -> Unavailable:

@@ -22,6 +22,7 @@ SILENCE_S = 0.3  # what a client waits for the daemon before it gives up
 # The client writes to its host and then to us; a host that does not read can
 # hold it until its own deadline, and no longer.
 _LAST_WORD_S = 2.0
+_NOTHING = format_print(Print())  # made once: most hooks are answered with it
 
 
 class Outcome(StrEnum):
@@ -89,7 +90,7 @@ class HookDialogue:
     async def silence(self) -> None:
         """Nothing to print; the client closes without a word."""
         with suppress(Unavailable):
-            await self._connection.send(format_print(Print()))
+            await self._connection.send(_NOTHING)
 
     async def _last_word(self) -> Outcome:
         by = max(self._promised, trio.current_time()) + _LAST_WORD_S

@@ -24,6 +24,7 @@ from bridge.errors import BridgeError, Invalid, Refused, Unavailable
 from bridge.local.connection import FIRST_FRAME_S, Connection
 from bridge.local.peer import Peer, admit, peer_of
 from bridge.local.replies import encode_error
+from bridge.local.stream import LocalStream
 from bridge.local.wire import format_frame, format_print
 
 _PAUSE_S = 0.1
@@ -54,7 +55,7 @@ class Caps(Struct, frozen=True):
 
 def peer_of_stream(stream: trio.abc.Stream) -> Peer:
     """The kernel's word on who is at the other end of an accepted stream."""
-    if not isinstance(stream, trio.SocketStream):
+    if not isinstance(stream, LocalStream):
         raise Refused("peer_unknown", "Only a socket of this computer may connect.")
     return peer_of(stream.socket)
 

@@ -58,21 +58,27 @@ def provider_of(ancestry: Ancestry) -> tuple[str, ProcessFacts] | None:
 
 
 def evidence_of(
-    ancestry: Ancestry, environment_of: EnvironmentOf, is_script: IsScript
+    ancestry: Ancestry,
+    environment_of: EnvironmentOf,
+    is_script: IsScript,
+    *,
+    looks_above: bool = True,
 ) -> Evidence:
     """What core/caller decides by, for the process that `ancestry` begins with.
 
     `is_script` tells whether a process is attached as a script, which nothing but
     its process key can make it. A mark that the nearest provider's process was
     itself started with says nothing about what that process started, so it is
-    left out below it.
+    left out below it. Without `looks_above` no mark of the nearest provider or
+    above it is known: it then counts as one that an agent started.
     """
     found = tuple(_found(ancestry, is_script))
-    environments = [environment_of(facts.pid) for facts in ancestry.chain]
-    nearest = found[0].at if found else len(environments)
+    nearest = found[0].at if found else len(ancestry.chain)
+    reach = len(ancestry.chain) if looks_above else nearest + 1 if found else 1
+    environments = [environment_of(facts.pid) for facts in ancestry.chain[:reach]]
     inherited = (environments[nearest] if found else None) or {}
     below = [_marks(each, inherited) for each in environments[:nearest]]
-    above = [_marks(each, {}) for each in environments[nearest:]]
+    above = [_marks(each, {}) for each in environments[nearest:] if looks_above]
     session_id = _own_session(found[0].provider, environments[0]) if found else ""
     return Evidence(ancestry, found, (*below, *above), session_id)
 

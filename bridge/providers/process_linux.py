@@ -19,6 +19,7 @@ _ENVIRONMENT_LIMIT = 1024 * 1024  # bytes; a larger one is not readable to us
 _FOLDER_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _DELETED = " (deleted)"  # what the kernel adds to a program that was replaced
 _DEAD = b"ZX"
+_SMALL = 16 * 1024  # bytes
 
 
 @cache
@@ -82,7 +83,7 @@ def _facts_in(pid: int, folder: int) -> ProcessFacts | None:
         parent_pid=parent_pid,
         start=start,
         name=name,
-        uid=_parse_uid(_read(folder, "status", 4096)),
+        uid=os.fstat(folder).st_uid,  # the effective one, whatever the process hides
         program=_program(folder),
         arguments=_parse_arguments(_read(folder, "cmdline", _ARGUMENTS_LIMIT)),
     )
@@ -95,12 +96,6 @@ def _parse_stat(text: bytes) -> tuple[bytes, int, int, str]:
     fields = text[closing + 2 :].split(b" ", 20)
     name = text[opening + 1 : closing].decode("utf-8", "replace")
     return fields[0], int(fields[1]), int(fields[19]), name
-
-
-def _parse_uid(status: bytes) -> int:
-    """The effective uid."""
-    at = status.index(b"\nUid:\t") + 6
-    return int(status[at : status.index(b"\n", at)].split(b"\t")[1])
 
 
 def _parse_arguments(text: bytes) -> tuple[str, ...]:
@@ -129,8 +124,12 @@ def _chosen(text: bytes, names: AbstractSet[str]) -> Mapping[str, str]:
 def _read(folder: int, name: str, limit_bytes: int) -> bytes:
     file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
     try:
-        # One read is all: the kernel fills the buffer or has no more to give
+        # One read is all: the kernel fills the buffer or has no more to give. Most
+        # fit the small one, which costs a fifth of a large one
         # (test_a_large_environment_is_read_whole).
-        return os.read(file, limit_bytes)
+        text = os.read(file, min(limit_bytes, _SMALL))
+        if len(text) == _SMALL:
+            text += os.read(file, limit_bytes - _SMALL)
+        return text
     finally:
         os.close(file)

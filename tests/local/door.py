@@ -24,6 +24,7 @@ from bridge.local.listener import Door
 from bridge.local.peer import Peer
 from bridge.local.replies import HelloReply
 from bridge.local.requests import AnyRequest, Hello
+from bridge.local.stream import LocalListener
 from bridge.paths import Paths
 
 
@@ -59,10 +60,10 @@ async def main(state: Path) -> None:
     paths = Paths(config=state, state=state, config_file=state / "config.json")
     paths.prepare()
     with Instance.claim(paths) as instance:
-        bound = trio.socket.from_stdlib_socket(instance.listen())
+        listener = LocalListener(instance.listen())
         door = Door(serve, own_uid=os.geteuid(), log=Lines())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(door.accept_forever, trio.SocketListener(bound))
+            nursery.start_soon(door.accept_forever, listener)
             say("ready")
             await trio.lowlevel.wait_readable(0)
             nursery.cancel_scope.cancel()

@@ -25,6 +25,7 @@ from bridge.local.instance import Instance
 from bridge.local.listener import Door
 from bridge.local.replies import HelloReply, decode_answer
 from bridge.local.requests import Hello
+from bridge.local.stream import LocalListener
 from bridge.paths import Paths
 from tests.fakes.memory_door import MemoryLog
 
@@ -249,9 +250,9 @@ async def real_door(paths: Paths, reply: bytes = b"") -> AsyncIterator[Door]:
 
     door = Door(serve, own_uid=os.geteuid(), log=MemoryLog())
     with Instance.claim(paths) as instance:
-        bound = trio.socket.from_stdlib_socket(instance.listen())
+        listener = LocalListener(instance.listen())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(door.accept_forever, trio.SocketListener(bound))
+            nursery.start_soon(door.accept_forever, listener)
             yield door
             nursery.cancel_scope.cancel()
 

@@ -59,11 +59,15 @@ class Tree:
     def environment_of(self, pid: int) -> Mapping[str, str] | None:
         return self._environments.get(f"at_{100 - pid}", {})
 
-    def evidence(self, script_at: int | None = None) -> Evidence:
+    def evidence(
+        self, script_at: int | None = None, looks_above: bool = True
+    ) -> Evidence:
         def is_script(facts: ProcessFacts) -> bool:
             return script_at is not None and facts.pid == 100 - script_at
 
-        return evidence_of(self.ancestry, self.environment_of, is_script)
+        return evidence_of(
+            self.ancestry, self.environment_of, is_script, looks_above=looks_above
+        )
 
 
 # ---- the nearest provider -------------------------------------------------------
@@ -92,6 +96,32 @@ def test_a_sandboxed_command_belongs_to_codex_and_not_to_its_sandbox() -> None:
 
     assert found is not None
     assert found[1] is tree.ancestry.chain[4]
+
+
+def test_without_looking_above_a_hook_is_one_and_counts_as_nested() -> None:
+    tree = Tree(ASK, SHELL, CLAUDE, BASH, CODEX, INIT, at_0=CLAUDE_HOOK)
+    read: list[int] = []
+
+    def environment_of(pid: int) -> Mapping[str, str] | None:
+        read.append(pid)
+        return tree.environment_of(pid)
+
+    evidence = evidence_of(
+        tree.ancestry, environment_of, lambda _: False, looks_above=False
+    )
+    caller = hook_caller("claude", evidence)
+
+    assert isinstance(caller, HookCaller)
+    assert caller.is_nested
+    assert read == [100, 99, 98]
+
+
+def test_without_looking_above_a_shell_mark_below_still_refuses() -> None:
+    tree = Tree(ASK, BASH, CODEX, INIT, at_0=CODEX_SHELL)
+
+    caller = hook_caller("codex", tree.evidence(looks_above=False))
+
+    assert isinstance(caller, Nobody)
 
 
 # ---- what core/caller makes of it --------------------------------------------------
