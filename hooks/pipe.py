@@ -23,7 +23,7 @@ LINE_LIMIT, ANSWER_LIMIT = 1 << 20, 16 << 20  # bytes of a host's, a bridge's li
 BUFFER_LIMIT = 1 << 20  # bytes; beyond it the side that brings them is not read
 CHUNK = 1 << 16
 PATIENCE_S = 5.0  # with a bridge that may come back, or that took a line and is silent
-FIRST_DELAY_S, LAST_DELAY_S = 0.1, 2.0  # between tries to connect, doubling
+FIRST_DELAY_S, LAST_DELAY_S = 0.1, 1.0  # between tries to connect, doubling
 PARENT_CHECK_S = 5.0
 PEER = (_socket.SOL_SOCKET, getattr(_socket, "SO_PEERCRED", 0), 12)
 PEER = PEER if PEER[1] else (0, 1, 76)  # macOS: LOCAL_PEERCRED
@@ -203,7 +203,9 @@ class Pipe:
         self.bridge = None
         until_s = now_s() + PATIENCE_S
         if self.is_proven:
-            self.hope_until_s, self.delay_s, self.next_try_s = until_s, 0.0, 0.0
+            self.hope_until_s = until_s
+        if now_s() > self.proof_until_s:  # else a bridge that flaps would be hammered
+            self.delay_s = 0.0
         lost, self.flying = self.flying, {}
         is_waiting = any(line is self.initialize for _, line in self.held)
         again = [] if self.version or is_waiting else [self.initialize]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,6 +72,13 @@ def test_the_listing_is_what_hosts_expect() -> None:
     assert shown[0]["inputSchema"]["properties"]["message"]["maxLength"] == 20_000
     assert {tool["annotations"]["destructiveHint"] for tool in shown} == {False}
     assert b"\n" not in listing()
+
+
+def test_the_list_beside_the_mcp_child_is_the_catalogs() -> None:
+    """It stands in while the bridge is stopped."""
+    beside = Path(__file__).parents[2] / "hooks" / "tools.json"
+
+    assert json.loads(beside.read_bytes()) == json.loads(listing())
 
 
 def test_a_check_fills_in_defaults_and_trims() -> None:
