@@ -23,11 +23,13 @@ agentworks = LazyGroup(
     "agentworks",
     {
         "up": "bridge.cli.up:up",
+        "demo": "bridge.cli.demo:demo",
         "attach": "bridge.cli.attach:attach",
         "detach": "bridge.cli.agents:detach",
         "agents": "bridge.cli.agents:agents",
         "messages": "bridge.cli.messages:messages",
         "bridge": "bridge.cli.bridge:bridge",
+        "server": "bridge.cli.server:server",
     },
     "Let the coding agents on this computer send each other messages.",
     aliases={"agent": "agents"},

@@ -1,0 +1,300 @@
+"""The demo's processes: a message server, a bridge, scripts, and the person.
+
+Owns a scratch state folder with a home of its own and every process in it.
+Promises that each is started with a chosen environment, is known by its exact
+pid, and is ended by that pid, whatever else happened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import trio
+from msgspec import Struct
+
+from bridge.cli import demo_script
+from bridge.clock import Clock
+from bridge.errors import BridgeError
+from bridge.local.client import call
+from bridge.local.replies import AgentRow, AgentsReply, HelloReply, decode_answer
+from bridge.local.requests import Agents, Hello
+from bridge.paths import Paths
+from bridge.providers.process import facts_of
+from bridge.service.background import clean_environment
+
+COMMAND_S = 10.0
+READY_S = 8.0
+END_S = 3.0
+PAUSE_S = 0.02
+_ANSWER_S = 2.0
+_LAST_WORDS = 300  # characters of what a failed command said
+
+Found = TypeVar("Found")
+
+
+class NotSo(Exception):
+    """What the demo was to show is not so; the text says what it saw."""
+
+
+class Ran(Struct, frozen=True):
+    """A command that has ended."""
+
+    exit: int
+    stdout: str = ""
+    stderr: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """What it printed as JSON; raises NotSo when it failed or printed none."""
+        try:
+            content = json.loads(self.stdout)
+        except ValueError:
+            content = None
+        if self.exit != 0 or not isinstance(content, dict):
+            said = (self.stderr or self.stdout).strip()[-_LAST_WORDS:]
+            raise NotSo(f"a command ended with {self.exit} and said: {said}")
+        return content
+
+
+class Script:
+    """One long-lived process of the person: a chat, as far as the bridge knows."""
+
+    def __init__(self, process: trio.Process, state: Path) -> None:
+        self._process = process
+        self._unread = b""
+        self._ask = (str(state / "bin" / "ask"), "hook", "script", "stop")
+
+    @property
+    def pid(self) -> int:
+        """The exact process that is attached."""
+        return self._process.pid
+
+    async def run(self, *words: str) -> Ran:
+        """Run `agentworks` with these words below this process."""
+        answer = await self._say({"command": [*own_program(), *words]})
+        return Ran(**answer)
+
+    async def stop_hook(self) -> str:
+        """End a turn: what the hook client printed. Raises NotSo if it failed."""
+        answer = await self._say({"command": self._ask})
+        if answer["exit"] != 0 or answer["stderr"]:
+            raise NotSo(f"the hook ended with {answer}")
+        return str(answer["stdout"])
+
+    async def begin_stop_hook(self) -> None:
+        """End a turn and leave what the hook client prints unread for now."""
+        answer = await self._say({"command": self._ask, "reads": "later"})
+        if not answer["begun"]:
+            raise NotSo("the hook printed nothing")
+
+    async def finish_stop_hook(self) -> str:
+        """Read on: all that the hook client printed."""
+        answer = await self._say({"read": True})
+        if answer["exit"] != 0:
+            raise NotSo(f"the hook ended with {answer}")
+        return str(answer["stdout"])
+
+    async def _say(self, request: Mapping[str, object]) -> dict[str, Any]:
+        assert self._process.stdin is not None  # noqa: S101 - both are pipes
+        assert self._process.stdout is not None  # noqa: S101
+        await self._process.stdin.send_all(json.dumps(request).encode() + b"\n")
+        while b"\n" not in self._unread:
+            chunk = await self._process.stdout.receive_some()
+            if not chunk:
+                raise NotSo(f"the script {self.pid} has ended")
+            self._unread += chunk
+        line, _, self._unread = self._unread.partition(b"\n")
+        answer = json.loads(line)
+        assert isinstance(answer, dict)  # noqa: S101 - demo_script says so
+        return answer
+
+
+class Stage:
+    """See the module; made by `open_stage`."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self.folder = folder
+        self.clock = clock
+        home, state = folder / "home", folder / "state"
+        self.paths = Paths(home, state, home / "config.json")
+        self.socket = folder / "server.sock"
+        kept = clean_environment(os.environ)
+        self.environment = {
+            key: value
+            for key, value in kept.items()
+            if not key.startswith(("XDG_", "AGENTWORKS_"))
+        } | {"HOME": str(home), "AGENTWORKS_STATE": str(state)}
+        self.server: trio.Process | None = None
+        self.bridge_pid = 0
+        self._processes: list[trio.Process] = []
+
+    # ---- the person ------------------------------------------------------------
+
+    async def person(self, *words: str) -> Ran:
+        """Run `agentworks` with these words as the person in a terminal."""
+        with trio.fail_after(COMMAND_S):
+            done = await trio.run_process(
+                [*own_program(), *words],
+                capture_stdout=True,
+                capture_stderr=True,
+                check=False,
+                cwd="/",
+                env=self.environment,
+            )
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def row(self, name: str) -> AgentRow:
+        """What `agents` says of one name; raises NotSo when it is not there."""
+        ok = call(self.paths, Agents(name=name), _ANSWER_S)
+        for row in decode_answer(ok, AgentsReply).agents:
+            return row
+        raise NotSo(f"{name} is not among the agents")
+
+    # ---- the server and the bridge ----------------------------------------------
+
+    async def start_server(self) -> int:
+        """Start it alone on a private socket; its pid, once it listens."""
+        words = ("server", "run", "--socket", str(self.socket))
+        self.server = await self._start("server.log", *own_program(), *words)
+        await until(
+            lambda: self._listening(self.server), "the message server listens", READY_S
+        )
+        return self.server.pid
+
+    async def stop_server(self) -> None:
+        """End it, as a computer that goes down would."""
+        if self.server is not None:
+            await _end(self.server)
+            self.server = None
+
+    async def start_bridge(self) -> int:
+        """`bridge start` with the server of this stage; its pid."""
+        started = await self.person(
+            "--json", "--server", f"unix://{self.socket}", "bridge", "start"
+        )
+        started.document()
+        hello = decode_answer(call(self.paths, Hello(), _ANSWER_S), HelloReply)
+        self.bridge_pid = hello.pid
+        return hello.pid
+
+    async def kill_bridge(self) -> None:
+        """kill -9, and wait until it has gone."""
+        await self._end_bridge(signal.SIGKILL)
+
+    async def _end_bridge(self, how: signal.Signals) -> None:
+        pid, self.bridge_pid = self.bridge_pid, 0
+        if not pid:
+            return
+        os.kill(pid, how)
+
+        async def gone() -> bool | None:
+            return True if facts_of(pid) is None else None
+
+        await until(gone, f"the bridge {pid} ends", END_S)
+
+    async def _listening(self, process: trio.Process | None) -> bool | None:
+        if process is not None and process.returncode is not None:
+            raise NotSo(f"it ended: {self.last_words('server.log')}")
+        return True if self.socket.exists() else None
+
+    # ---- scripts ------------------------------------------------------------------
+
+    async def start_script(self) -> Script:
+        """A process that lives until the stage closes."""
+        process = await self._start(
+            "scripts.log",
+            sys.executable,
+            "-I",
+            "-S",
+            str(demo_script.__file__),
+            pipes=subprocess.PIPE,
+        )
+        return Script(process, self.paths.state)
+
+    # ---- all of them ----------------------------------------------------------------
+
+    async def close(self) -> int:
+        """End every process that was started, by pid; how many there were.
+
+        Raises NotSo when one of them lives on.
+        """
+        ended = len(self._processes) + bool(self.bridge_pid)
+        with trio.CancelScope(shield=True):
+            await self._end_bridge(signal.SIGTERM)
+            for process in reversed(self._processes):
+                await _end(process)
+        self._processes.clear()
+        return ended
+
+    def last_words(self, name: str) -> str:
+        """The end of one log file of this stage."""
+        try:
+            return (self.folder / name).read_text("utf-8", "replace")[-_LAST_WORDS:]
+        except FileNotFoundError:
+            return ""
+
+    async def _start(
+        self, log: str, *command: str, pipes: int = subprocess.DEVNULL
+    ) -> trio.Process:
+        # One short open of a local file, as everywhere in the command line.
+        with open(self.folder / log, "ab") as errors:  # noqa: ASYNC230
+            process = await trio.lowlevel.open_process(
+                command,
+                stdin=pipes,
+                stdout=pipes,
+                stderr=errors,
+                cwd="/",
+                env=self.environment,
+            )
+        self._processes.append(process)
+        return process
+
+
+@asynccontextmanager
+async def open_stage(folder: Path, clock: Clock) -> AsyncIterator[Stage]:
+    """A stage in an empty folder; every process is ended at the end."""
+    stage = Stage(folder, clock)
+    (folder / "home").mkdir(mode=0o700)
+    stage.paths.prepare()
+    try:
+        yield stage
+    finally:
+        await stage.close()
+
+
+def own_program() -> Sequence[str]:
+    """The command line of `agentworks` with our own interpreter and code."""
+    return (sys.executable, "-P", "-m", "bridge")
+
+
+async def until(
+    question: Callable[[], Awaitable[Found | None]], what: str, within_s: float
+) -> Found:
+    """Ask until there is an answer; raises NotSo with `what` did not come."""
+    with trio.move_on_after(within_s):
+        while True:
+            try:
+                answer = await question()
+            except BridgeError:
+                answer = None
+            if answer is not None:
+                return answer
+            await trio.sleep(PAUSE_S)
+    raise NotSo(f"not within {within_s:g} s: {what}")
+
+
+async def _end(process: trio.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+        with trio.move_on_after(END_S):
+            await process.wait()
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
