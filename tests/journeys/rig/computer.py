@@ -72,7 +72,13 @@ class Agent:
 class Computer:
     """One person's computer below `folder`, with at most one bridge."""
 
-    def __init__(self, folder: Path, ask: Path, things: AsyncExitStack) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ask: Path,
+        things: AsyncExitStack,
+        person: Puppet | None = None,
+    ) -> None:
         self.home = folder / "home"
         self.state = folder / "state"
         self.records = folder / "records"
@@ -92,22 +98,26 @@ class Computer:
         self.server_socket = folder / "server.sock"
         self._ask = ask
         self._things = things
-        self._person: Puppet | None = None
+        self._person = person
 
     # ---- programs ----------------------------------------------------------------
 
-    async def start_bridge(self, server: str = "") -> Running:
-        """The daemon, with its embedded server or with another one, answering."""
-        daemon = await self.launch_bridge(server)
-        await daemon.until(self._answers, "an answer to hello")
-        return daemon
-
-    async def launch_bridge(self, server: str = "") -> Running:
-        """The daemon as just started: it may still refuse to serve."""
+    def install(self) -> None:
+        """The hook client, where the person's scripts find it."""
         self.state.mkdir(mode=0o700, exist_ok=True)
         self.paths.bin.mkdir(mode=0o700, exist_ok=True)
         if not (self.paths.bin / "ask").exists():
             (self.paths.bin / "ask").hardlink_to(self._ask)
+
+    async def start_bridge(self, server: str = "") -> Running:
+        """The daemon, with its embedded server or with another one, answering."""
+        daemon = await self.launch_bridge(server)
+        await daemon.until(self.answers, "an answer to hello")
+        return daemon
+
+    async def launch_bridge(self, server: str = "") -> Running:
+        """The daemon as just started: it may still refuse to serve."""
+        self.install()
         command = [str(RIG / "run_daemon.py"), str(self.state), server]
         return await self._run(command, "bridge")
 
@@ -124,7 +134,8 @@ class Computer:
         """The daemon with the server that start_server started."""
         return await self.start_bridge(f"unix://{self.server_socket}")
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Somebody says hello."""
         try:
             call(self.paths, Hello())
         except BridgeError:

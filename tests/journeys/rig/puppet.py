@@ -14,6 +14,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,11 @@ def say(answer: dict[str, Any]) -> None:
 def main() -> None:
     """Serve stdin until it ends."""
     say({"ok": os.getpid()})
-    actions = {"ask": ask, "run": run, "hold": hold}
+    actions: dict[str, Callable[..., dict[str, Any]]] = {
+        "ask": ask,
+        "run": run,
+        "hold": hold,
+    }
     for line in sys.stdin:
         asked = json.loads(line)
         say(actions[asked.pop("do")](**asked))

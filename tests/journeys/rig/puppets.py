@@ -47,10 +47,13 @@ class Puppet:
         self.pid = 0
 
     async def do(self, action: str, **arguments: Any) -> Any:
-        """What came of it; raises Denied for a no, EOFError when it is gone."""
+        """What came of it; raises Denied for a no, EOFError when it is gone.
+
+        Once asked its answer is taken, whoever gives up meanwhile.
+        """
         asked = json.dumps({"do": action, **arguments}).encode() + b"\n"
         async with self._turn:
-            with trio.fail_after(ANSWER_S):
+            with trio.CancelScope(shield=True), trio.fail_after(ANSWER_S):
                 with suppress(trio.BrokenResourceError):
                     await self._stdin.send_all(asked)
                 answer = await self._line()
@@ -93,10 +96,12 @@ class Puppet:
 
 
 @asynccontextmanager
-async def puppet(environment: Mapping[str, str]) -> AsyncIterator[Puppet]:
+async def puppet(
+    environment: Mapping[str, str], program: Path = PROGRAM
+) -> AsyncIterator[Puppet]:
     """A process whose parent is the top of the process tree."""
     # setsid's child outlives it, so the kernel gives it to pid 1.
-    command = ["setsid", "--fork", sys.executable, "-P", str(PROGRAM)]
+    command = ["setsid", "--fork", sys.executable, "-P", str(program)]
     process = await trio.lowlevel.open_process(
         command,
         stdin=subprocess.PIPE,

@@ -10,7 +10,7 @@ import trio
 T = TypeVar("T")
 
 DEADLINE_S = 20.0
-_ASK_EVERY_S = 0.02
+_ASK_EVERY_S = 0.01
 
 
 async def until_some(

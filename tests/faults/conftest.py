@@ -1,0 +1,7 @@
+"""What every fault test stands on."""
+
+from __future__ import annotations
+
+from tests.journeys.conftest import built_ask
+
+__all__ = ["built_ask"]
