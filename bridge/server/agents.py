@@ -1,8 +1,8 @@
-"""Names: registration, who may use one, the directory, purposes.
+"""Names: finding an agent, who may use its name, its purpose and progress.
 
 Owns the agents' rows. Promises that a name means one agent id for as long as it
-is registered and a new one afterwards, that every use of a name by a person's
-login checks the name's list, and that the directory holds no message text.
+is registered, and that every use of a name by a person's login checks the
+name's list.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ import difflib
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
-from sqlalchemy import Row, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Row, bindparam, delete, insert, select, update
 
 from bridge.clock import rfc3339
-from bridge.core.ids import fold_name, is_name
+from bridge.core.ids import fold_name
 from bridge.server.auth import Caller, alive
 from bridge.server.limits import MAILBOX_START
 from bridge.server.problems import Problem, not_found
@@ -23,37 +22,6 @@ from bridge.server.schema import agents, connections, permissions
 from bridge.server.store import Unit
 
 ADDRESS_PREFIX = "agent:"
-
-
-class AgentCard(Struct, frozen=True):
-    """One line of the directory. `since`: connected since, or last connected."""
-
-    name: str
-    provider: str
-    purpose: str
-    connected: bool
-    since: str | None
-
-
-class AgentEntry(AgentCard, frozen=True):
-    """A line of the whole directory."""
-
-    agent_id: str
-
-
-class RegisteredEntry(AgentEntry, frozen=True):
-    """A line as the person's login sees it."""
-
-    allowed_connection_ids: list[str]
-
-
-class Registration(Struct, frozen=True):
-    """The answer to a registration."""
-
-    agent_id: str
-    agent_name: str
-    created: bool
-    allowed_connection_ids: list[str]
 
 
 _BY_NAME = select(agents).where(
@@ -161,102 +129,6 @@ def forbid(unit: Unit, agent_id: str, connection_id: str) -> None:
     )
 
 
-def create(unit: Unit, caller: Caller, name: str) -> Row[Any]:
-    """Register a free name; its creating connection is allowed."""
-    if not is_name(name):
-        raise Problem(
-            422,
-            "invalid_name",
-            "A name is 1 to 64 ASCII letters, digits, dots, underscores or"
-            " hyphens, and starts with a letter or digit.",
-        )
-    _require_room(unit, caller.account_id)
-    agent_id = unit.new_id("agent")
-    unit.run(
-        insert(agents).values(
-            id=agent_id,
-            account_id=caller.account_id,
-            name=name,
-            folded=fold_name(name),
-            policy=unit.settings.policy,
-            created_at=unit.now,
-            last_sequence=MAILBOX_START,
-        )
-    )
-    allow(unit, agent_id, caller.connection_id)
-    return by_id(unit, agent_id)
-
-
-def _require_room(unit: Unit, account_id: str) -> None:
-    live = (
-        select(func.count())
-        .select_from(agents)
-        .where(agents.c.unregistered_at.is_(None))
-    )
-    full = (
-        unit.value(live.where(agents.c.account_id == account_id))
-        >= unit.settings.names_per_account
-        or unit.value(live) >= unit.settings.names
-    )
-    if full:
-        raise Problem(
-            422,
-            "too_many_names",
-            "No more names can be registered here.",
-            "Unregister one that is no longer used.",
-        )
-
-
-def register(
-    unit: Unit, caller: Caller, name: str, also: list[str] | None
-) -> Registration:
-    """Register or confirm a name. `also`: the list's other connections, or None
-    to leave the list as it is.
-    """
-    agent = by_name(unit, caller.account_id, name)
-    created = agent is None
-    if agent is None:
-        agent = create(unit, caller, name)
-    else:
-        require_allowed(unit, agent, caller.connection_id)
-    if also is not None:
-        _replace_list(unit, caller, agent.id, also)
-    return Registration(agent.id, agent.name, created, allowed(unit, agent.id))
-
-
-def _replace_list(unit: Unit, caller: Caller, agent_id: str, also: list[str]) -> None:
-    for connection_id in also:
-        known = unit.row(
-            select(connections.c.id).where(
-                connections.c.id == connection_id,
-                connections.c.account_id == caller.account_id,
-                # A child is bound to its own agent; it cannot lend itself.
-                or_(
-                    connections.c.agent_id.is_(None),
-                    connections.c.agent_id == agent_id,
-                ),
-                alive(unit.now),
-            )
-        )
-        if known is None:
-            raise Problem(
-                422,
-                "unknown_connection",
-                "A connection on that list is not a live one of this account.",
-                "See GET /api/oauth/mcp/connections for their ids.",
-            )
-    # The agent's own child stays: its person allowed it by attaching.
-    own = select(connections.c.id).where(connections.c.agent_id == agent_id)
-    unit.run(
-        delete(permissions).where(
-            permissions.c.agent_id == agent_id,
-            permissions.c.connection_id.not_in(own),
-        )
-    )
-    for connection_id in {caller.connection_id, *also}:
-        allow(unit, agent_id, connection_id)
-
-
 def checked_purpose(unit: Unit, text: str) -> str:
     """A trimmed one-line purpose of 1 to 512 characters; 422 otherwise."""
     purpose = text.strip()
@@ -321,46 +193,3 @@ def is_connected(unit: Unit, agent: Row[Any]) -> bool:
 def since(agent: Row[Any]) -> str | None:
     """When it became connected, or was last connected; None for never."""
     return None if agent.seen_at is None else rfc3339(agent.seen_at)
-
-
-def _card(unit: Unit, agent: Row[Any]) -> dict[str, Any]:
-    return {
-        "name": agent.name,
-        "provider": agent.provider,
-        "purpose": agent.purpose,
-        "connected": is_connected(unit, agent),
-        "since": since(agent),
-    }
-
-
-def roster(unit: Unit, account_id: str, without: str) -> list[AgentCard]:
-    """The others, online first, then by name, at most the roster's length."""
-    cards = [
-        AgentCard(**_card(unit, agent))
-        for agent in registered(unit, account_id)
-        if agent.id != without
-    ]
-    cards.sort(key=lambda card: (not card.connected, fold_name(card.name)))
-    return cards[: unit.settings.roster]
-
-
-def directory(unit: Unit, account_id: str) -> list[AgentEntry]:
-    """All names of the account, online first, then by name."""
-    entries = [
-        AgentEntry(**_card(unit, agent), agent_id=agent.id)
-        for agent in registered(unit, account_id)
-    ]
-    entries.sort(key=lambda entry: (not entry.connected, fold_name(entry.name)))
-    return entries
-
-
-def registrations(unit: Unit, account_id: str) -> list[RegisteredEntry]:
-    """All names with their lists, by name."""
-    return [
-        RegisteredEntry(
-            **_card(unit, agent),
-            agent_id=agent.id,
-            allowed_connection_ids=allowed(unit, agent.id),
-        )
-        for agent in registered(unit, account_id)
-    ]

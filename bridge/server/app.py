@@ -41,7 +41,7 @@ _ROUTES: tuple[tuple[str, str, Call], ...] = (
     ("GET", _PUBLIC + "/tools", tool.tools),
     ("POST", _PUBLIC + "/call", tool.call),
     ("GET", _BRIDGE + "/hello", bridge_calls.hello),
-    ("GET", _BRIDGE + "/agents", bridge_calls.directory),
+    ("GET", _BRIDGE + "/agents", bridge_calls.list_agents),
     ("POST", _BRIDGE + "/attachments", bridge_calls.attach_session),
     ("DELETE", _LEASE, bridge_calls.detach_session),
     ("POST", _LEASE + "/offline", bridge_calls.go_offline),

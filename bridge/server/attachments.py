@@ -18,8 +18,8 @@ from sqlalchemy import Row, insert, select, update
 from bridge.core.ids import default_name, fold_name
 from bridge.server import agents as names
 from bridge.server import auth
-from bridge.server.agents import AgentCard
 from bridge.server.auth import Caller, Reason
+from bridge.server.directory import AgentCard, roster
 from bridge.server.leases import (
     CURRENT,
     HELD,
@@ -30,6 +30,7 @@ from bridge.server.leases import (
     set_state,
 )
 from bridge.server.problems import Problem, invalid_arguments
+from bridge.server.registration import create
 from bridge.server.schema import agents, attachments, connections
 from bridge.server.store import Unit
 
@@ -141,10 +142,10 @@ def _agent(unit: Unit, caller: Caller, request: AttachRequest) -> Row[Any]:
         earlier = _earlier_agent(unit, caller, request)
         if earlier is not None:
             return earlier
-        return names.create(unit, caller, _default_name(unit, caller, request))
+        return create(unit, caller, _default_name(unit, caller, request))
     agent = names.by_name(unit, caller.account_id, request.name)
     if agent is None:
-        return names.create(unit, caller, request.name)
+        return create(unit, caller, request.name)
     names.require_allowed(unit, agent, caller.connection_id)
     return agent
 
@@ -326,6 +327,6 @@ def _answer(
         state=HELD if held else LeaseState.ATTACHED.value,
         child=child,
         offered_through=agent.offered_through,
-        roster=names.roster(unit, caller.account_id, without=agent_id),
+        roster=roster(unit, caller.account_id, without=agent_id),
         policy=HELD if held else "current",
     )

@@ -16,9 +16,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bridge.server import agents as names
-from bridge.server import leases, mailbox, messages, receipts
+from bridge.server import leases, mailbox, messages, outcomes, receipts
 from bridge.server.attachments import Attached, AttachRequest, attach
 from bridge.server.auth import Caller, authenticate
+from bridge.server.directory import directory
 from bridge.server.exchange import (
     answer,
     bearer,
@@ -115,14 +116,14 @@ async def hello(rooms: Rooms, request: Request) -> Response:
     )
 
 
-async def directory(rooms: Rooms, request: Request) -> Response:
+async def list_agents(rooms: Rooms, request: Request) -> Response:
     """GET /agents."""
     token = bearer(request)
     read_query(request, Nothing)
 
     def work(unit: Unit) -> dict[str, Any]:
         caller = authenticate(unit, token)
-        return {"agents": names.directory(unit, caller.account_id)}
+        return {"agents": directory(unit, caller.account_id)}
 
     return answer(await rooms.store.read(work))
 
@@ -264,8 +265,8 @@ async def sent_status(rooms: Rooms, request: Request) -> Response:
     read_query(request, Nothing)
     sent_id = request.path_params["sent_id"]
 
-    def work(unit: Unit, _: Caller, agent: Row[Any]) -> mailbox.SentStatus:
-        return mailbox.sent_status(unit, agent_side(agent), sent_id)
+    def work(unit: Unit, _: Caller, agent: Row[Any]) -> outcomes.SentStatus:
+        return outcomes.sent_status(unit, agent_side(agent), sent_id)
 
     checked = _with_lease(request, work, even_held=True)
     return answer(await rooms.store.read(checked))

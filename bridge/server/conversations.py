@@ -42,6 +42,18 @@ def participated(unit: Unit, side: Side, inbox_id: str) -> Row[Any]:
     return row
 
 
+def of_account(unit: Unit, account_id: str, inbox_id: str) -> Row[Any]:
+    """A conversation of this account, whoever takes part; 404 otherwise."""
+    row = unit.row(
+        select(conversations).where(
+            conversations.c.id == inbox_id, conversations.c.account_id == account_id
+        )
+    )
+    if row is None:
+        raise not_found("There is no inbox of that id that you may use.")
+    return row
+
+
 def other_side(unit: Unit, side: Side, conversation: Row[Any]) -> Side:
     """The side across from this one."""
     is_opener = conversation.opener == side.key

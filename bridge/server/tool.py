@@ -16,12 +16,14 @@ from starlette.responses import Response
 
 from bridge.core.ids import SUBMISSION_ID_LIMIT
 from bridge.server import agents as names
-from bridge.server import leases, mailbox, messages
+from bridge.server import leases, mailbox, messages, outcomes
 from bridge.server.auth import authenticate
+from bridge.server.directory import registrations
 from bridge.server.exchange import answer, bearer, read_json, require_within
 from bridge.server.limits import LARGEST_CURSOR
 from bridge.server.parties import acting_side
 from bridge.server.problems import Problem, invalid_arguments
+from bridge.server.registration import register
 from bridge.server.rooms import Rooms, waited_page
 from bridge.server.store import Unit
 
@@ -159,8 +161,8 @@ async def _perform(rooms: Rooms, token: str, action: Action) -> object:
 def _view(unit: Unit, token: str, action: ListAgents | State) -> object:
     caller = authenticate(unit, token).parent()
     if isinstance(action, State):
-        return mailbox.inbox_state(unit, caller.account_id, action.inbox_id)
-    return {"agents": names.registrations(unit, caller.account_id)}
+        return outcomes.inbox_state(unit, caller.account_id, action.inbox_id)
+    return {"agents": registrations(unit, caller.account_id)}
 
 
 def _change(
@@ -170,7 +172,7 @@ def _change(
     if isinstance(action, Register):
         given = action.allowed_connection_ids
         also = None if isinstance(given, UnsetType) else given
-        return names.register(unit, caller, action.agent_name, also)
+        return register(unit, caller, action.agent_name, also)
     if isinstance(action, Unregister):
         agent = names.named(unit, caller, action.agent_name)
         leases.unregister(unit, agent)
