@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -34,6 +35,10 @@ _PROGRAM_MODE = 0o700
 _PROGRAM_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Systems cut a longer first line, and split it at its first space.
 _FIRST_LINE_LIMIT = 127
+_COMPILERS = ("cc", "gcc", "clang")
+# A static program starts in half the time; not every system can make one.
+_COMPILER_FLAGS = (("-static",), ())
+_TOOLS = "tools.json"
 _STAMP = "made-from"
 _STAMP_LIMIT = 200  # bytes
 
@@ -54,24 +59,28 @@ Make = Callable[[Program, Path], bool]
 def install_programs(paths: Paths) -> None:
     """Have both programs in place, made from this version's sources.
 
-    What is there, up to date and runs is left alone. Raises Refused (exit 78)
-    when no program can run there.
+    Beside them lies the list of tools that `pipe` shows while no bridge runs. What
+    is there, up to date and runs is left alone. Raises Refused (exit 78) when no
+    program can run there.
     """
     make_private_folder(paths.bin)
     made_from = _made_from()
     is_current = read_private_file(paths.bin / _STAMP, _STAMP_LIMIT) == made_from
     if is_current and all(_runs(each, paths.bin / each.name) for each in (ASK, PIPE)):
         return
-    _put(ASK, paths.bin, (_compile, _copy))
+    compiled = [partial(_compile, flags=flags) for flags in _COMPILER_FLAGS]
+    _put(ASK, paths.bin, (*compiled, _copy))
     _put(PIPE, paths.bin, (_copy,))
+    tools = (assets.folder("hooks") / _TOOLS).read_bytes()
+    write_private_file(paths.bin / _TOOLS, tools)
     write_private_file(paths.bin / _STAMP, made_from)
 
 
 def _made_from() -> bytes:
     """All that the programs depend on, as one line."""
     digest = hashlib.sha256(os.fsencode(_interpreter()))
-    digest.update(os.fsencode(shutil.which("cc") or ""))
-    for name in ("ask.c", "ask.py", "pipe.py"):
+    digest.update(os.fsencode(_compiler() or ""))
+    for name in ("ask.c", "ask.py", "pipe.py", _TOOLS):
         digest.update((assets.folder("hooks") / name).read_bytes())
     return f"{digest.hexdigest()}\n".encode()
 
@@ -96,13 +105,17 @@ def _put(program: Program, folder: Path, ways: Sequence[Make]) -> None:
     )
 
 
-def _compile(program: Program, target: Path) -> bool:
+def _compiler() -> str | None:
+    return next(filter(None, map(shutil.which, _COMPILERS)), None)
+
+
+def _compile(program: Program, target: Path, flags: Sequence[str]) -> bool:
     """The C twin; False where no compiler is or it does not work."""
-    compiler = shutil.which("cc")
+    compiler = _compiler()
     if compiler is None:
         return False
     source = assets.folder("hooks") / f"{program.name}.c"
-    command = [compiler, "-std=c99", "-O2", "-o", str(target), str(source)]
+    command = [compiler, "-std=c99", "-O2", "-o", str(target), str(source), *flags]
     try:
         done = subprocess.run(
             command,

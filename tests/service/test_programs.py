@@ -87,7 +87,12 @@ def test_what_is_there_is_private_and_nothing_else_is(paths: Paths) -> None:
     modes = {
         path.name: stat.S_IMODE(path.stat().st_mode) for path in paths.bin.iterdir()
     }
-    assert modes == {"ask": 0o700, "pipe": 0o700, "made-from": 0o600}
+    assert modes == {
+        "ask": 0o700,
+        "pipe": 0o700,
+        "tools.json": 0o600,
+        "made-from": 0o600,
+    }
 
 
 def test_what_works_is_left_alone(paths: Paths) -> None:
