@@ -7,11 +7,9 @@ that a printed command works as pasted.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Sequence
 
@@ -47,6 +45,8 @@ def document(content: object) -> None:
 
 def as_json(content: object) -> str:
     """The document's text; bytes are JSON already and only laid out anew."""
+    import json  # only a command that shows JSON pays for it
+
     value = json.loads(content) if isinstance(content, bytes) else content
     text = json.dumps(value, ensure_ascii=True, indent=2)
     return text.replace("\x7f", "\\u007f")
@@ -106,6 +106,8 @@ def with_program(text: str) -> str:
 
 def own_program() -> str:
     """`agentworks` where PATH finds this very program, else how it was started."""
+    import shutil  # only a text that names a command pays for it
+
     started = sys.argv[0]
     if os.path.basename(started) == "__main__.py":
         return f"{shlex.quote(sys.executable)} -m bridge"

@@ -29,7 +29,6 @@ from bridge.local.client import call
 from bridge.local.instance import is_claimed
 from bridge.local.replies import HelloReply, StopReply, decode_answer
 from bridge.local.requests import Hello, Stop
-from bridge.log import open_log_file
 from bridge.paths import Paths
 from bridge.service.programs import install_programs
 
@@ -94,6 +93,9 @@ def start(
     running = _hello_or_none(paths)
     if running is not None:
         return running, False
+    # Only a start that starts something pays for the log's library.
+    from bridge.log import open_log_file
+
     paths.prepare()
     install_programs(paths)
     log_file = paths.log / "bridge.log"

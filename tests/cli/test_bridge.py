@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -124,3 +127,23 @@ def test_status_shows_all_that_waits_and_why(run: Run, daemon: FakeDaemon) -> No
     assert "! The embedded server is down." in out
     assert "bob: 1 waiting, no turn has ended" in out
     assert run("bridge", "status", "--json").document() == STATUS
+
+
+def test_a_second_bridge_in_a_terminal_names_the_first(
+    run: Run, home: Path, started: list[int]
+) -> None:
+    first = run("bridge", "start", "--json").document()
+    started.append(first["pid"])
+
+    second = subprocess.run(
+        [sys.executable, "-m", "bridge", "bridge", "run"],
+        cwd=Path(__file__).resolve().parents[2],
+        env={"HOME": str(home), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert second.returncode == 75
+    assert f"(pid {first['pid']})" in second.stderr
+    run("bridge", "stop")

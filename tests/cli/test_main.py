@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tomllib
@@ -239,3 +240,18 @@ def test_a_reader_that_went_away_is_no_traceback(home: Path) -> None:
 
     assert b"Traceback" not in err
     assert b"BrokenPipe" not in err
+
+
+def test_a_watch_ends_with_ctrl_c_and_no_traceback(
+    daemon: FakeDaemon, home: Path
+) -> None:
+    daemon.replies["agents"] = {"agents": []}
+    process = in_process(home, "agents", "--watch", "--json")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"{\n"
+
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+
+    assert process.returncode == 130
+    assert err.strip() == b""
