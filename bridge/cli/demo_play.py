@@ -21,7 +21,7 @@ from bridge.cli.demo_stage import NotSo, Stage, open_stage
 from bridge.clock import SystemClock
 
 # A net below the steps' own deadlines.
-PLAY_S = 60.0
+PLAY_S = 180.0
 
 
 class Begun(msgspec.Struct, frozen=True, tag_field="line", tag="begun"):

@@ -16,7 +16,7 @@ from msgspec import Struct
 from bridge.cli.demo_stage import READY_S, NotSo, Script, Stage, until
 from bridge.errors import BridgeError
 
-STEP_S = 12.0
+STEP_S = 30.0  # on a computer that has a lot else to do; it takes 1 or 2
 _LONG_TEXT = 12_000  # characters: more than the slow host's pipe holds
 
 
@@ -72,9 +72,7 @@ class Play:
         return Seen(f"server {server}, bridge {bridge}")
 
     async def _attached(self) -> Seen:
-        for name in ("alice", "bob"):
-            script = self._scripts[name] = await self._stage.start_script()
-            await self._attach(name, script)
+        await self._attach_together("alice", "bob")
         rows = [self._stage.row(name) for name in ("alice", "bob")]
         states = {row.state for row in rows}
         _expect(states == {"attached"}, f"the agents are {', '.join(states)}")
@@ -84,7 +82,23 @@ class Play:
             )
         )
 
-    async def _attach(self, name: str, script: Script) -> None:
+    async def _attach_together(self, *names: str) -> None:
+        failed: list[NotSo] = []
+
+        async def attach(name: str) -> None:
+            try:
+                await self._attach(name)
+            except NotSo as error:
+                failed.append(error)
+
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(attach, name)
+        for error in failed:
+            raise error
+
+    async def _attach(self, name: str) -> None:
+        script = self._scripts[name] = await self._stage.start_script()
         ran = await self._stage.person(
             *("--json", "attach", name, "--yes"),
             *("--provider", "script", "--native-pid", str(script.pid)),

@@ -30,9 +30,10 @@ from bridge.paths import Paths
 from bridge.providers.process import facts_of
 from bridge.service.background import clean_environment
 
-COMMAND_S = 10.0
-READY_S = 8.0
-END_S = 3.0
+# Generous: a computer with a lot else to do is no failure of ours.
+COMMAND_S = 20.0
+READY_S = 20.0
+END_S = 5.0
 PAUSE_S = 0.02
 _ANSWER_S = 2.0
 _LAST_WORDS = 300  # characters of what a failed command said
