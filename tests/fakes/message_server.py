@@ -33,7 +33,7 @@ T = TypeVar("T")
 BRIDGE = "/api/external/v1/bridge"
 CALL = "/api/external/v1/call"
 # The net under a wait on a condition; nothing is timed by it.
-NET_S = 20.0
+NET_S = 30.0
 
 
 def caller(token: str) -> dict[str, str]:
