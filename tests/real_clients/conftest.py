@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.real_clients.claude_chats import Talk, allow_tools, attach, open_talk
+from tests.real_clients.house import House, house_on
 from tests.real_clients.rig.claude import ClaudeRig
 from tests.real_clients.rig.codex import CodexRig
 from tests.real_clients.rig.computer import Computer, computer_in
@@ -69,6 +71,14 @@ async def computer(scratch_folder: Path) -> AsyncIterator[Computer]:
 
 
 @pytest.fixture
+async def house(computer: Computer) -> AsyncIterator[House]:
+    """The product on the computer, its bridge running, nothing installed."""
+    async with house_on(computer) as house:
+        await house.start()
+        yield house
+
+
+@pytest.fixture
 def claude_binary() -> Path:
     """Claude Code's program, or the decision on its absence."""
     return _require(claude_program())
@@ -98,6 +108,24 @@ async def codex(codex_binary: Path, computer: Computer) -> AsyncIterator[CodexRi
         yield rig
     finally:
         await rig.stop()
+
+
+@pytest.fixture
+async def talk(claude: ClaudeRig, house: House, kind: str) -> Talk:
+    """A Claude Code in a project with our hooks, attached to nothing.
+
+    `kind` is the test's own parameter, chat or stream.
+    """
+    await house.install("claude")
+    allow_tools(claude)
+    return await open_talk(claude, kind)
+
+
+@pytest.fixture
+async def bob(house: House, talk: Talk) -> Talk:
+    """The same, attached as bob, its setup text behind it."""
+    await attach(house, talk)
+    return talk
 
 
 @pytest.hookimpl(wrapper=True)

@@ -71,9 +71,10 @@ class ClaudeRig:
         self, name: str = "chat", *arguments: str, folder: Path | None = None
     ) -> ClaudeChat:
         """An interactive chat in a terminal, ready for typing."""
-        command = [str(self.program), *_MODE, *arguments]
+        log = self.computer.record(name).with_suffix(".debug")
+        command = [str(self.program), *_MODE, "--debug-file", str(log), *arguments]
         pane = self.computer.open_terminal(name, command, self.variables, folder)
-        chat = ClaudeChat(self, pane)
+        chat = ClaudeChat(self, pane, log)
         await chat.wait_idle()
         return chat
 
@@ -81,8 +82,9 @@ class ClaudeRig:
         """A `-p --input-format stream-json` child, alive until closed."""
         pipe_out, pipe_in = os.pipe()
         record = self.computer.record(name)
-        log = str(record.with_suffix(".debug"))
-        command = [str(self.program), *_MODE, "-p", "--verbose", "--debug-file", log]
+        log = record.with_suffix(".debug")
+        command = [str(self.program), *_MODE, "-p", "--verbose"]
+        command += ["--debug-file", str(log)]
         for direction in ("--input-format", "--output-format"):
             command += [direction, "stream-json"]
         environment = {**self.computer.environment, **self.variables}
@@ -96,7 +98,7 @@ class ClaudeRig:
             )
         finally:
             os.close(pipe_out)
-        return ClaudeStream(process, pipe_in, record.with_suffix(".out"))
+        return ClaudeStream(self, process, pipe_in, record.with_suffix(".out"), log)
 
     async def run(self, prompt: str, *arguments: str) -> Finished:
         """One `-p` prompt to its end."""
@@ -120,9 +122,10 @@ class ClaudeRig:
 class ClaudeChat:
     """One interactive Claude Code."""
 
-    def __init__(self, rig: ClaudeRig, pane: Pane) -> None:
+    def __init__(self, rig: ClaudeRig, pane: Pane, debug_log: Path) -> None:
         self.rig = rig
         self.pane = pane
+        self.debug_log = debug_log
         self.process: ProcessRow = pane.process()
 
     @property
@@ -134,6 +137,15 @@ class ClaudeChat:
     def session_id(self) -> str:
         """The current session; `/clear`, `/resume` and `/branch` change it."""
         return str(self.registration.get("sessionId", ""))
+
+    @property
+    def turns_ended(self) -> int:
+        """How many turns of this session are over, their Stop hooks included."""
+        projects = self.rig.computer.home / ".claude" / "projects"
+        return sum(
+            transcript.read_text(errors="replace").count('"subtype":"turn_duration"')
+            for transcript in projects.glob(f"*/{self.session_id}.jsonl")
+        )
 
     async def type(self, text: str) -> None:
         """Type one line and press Enter."""
@@ -167,10 +179,24 @@ class ClaudeChat:
 class ClaudeStream:
     """One `-p` Claude Code that takes prompts as JSON lines on its stdin."""
 
-    def __init__(self, process: ProcessRow, pipe: int, output: Path) -> None:
+    def __init__(
+        self,
+        rig: ClaudeRig,
+        process: ProcessRow,
+        pipe: int,
+        output: Path,
+        debug_log: Path,
+    ) -> None:
         self.process = process
+        self.debug_log = debug_log
+        self._rig = rig
         self._pipe = pipe
         self._output = output
+
+    @property
+    def session_id(self) -> str:
+        """The session that it has open now."""
+        return str(self._rig.registration(self.process.pid).get("sessionId", ""))
 
     def records(self, kind: str = "") -> list[dict[str, Any]]:
         """Every line it has written, or those of one `type`."""
