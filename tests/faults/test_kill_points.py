@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from tests.faults.lives import LIMITS, Crew, Lives, Point, crew_in
 from tests.faults.story import Story
 from tests.journeys.rig.computer import computer_in
 from tests.journeys.rig.puppets import Denied
+from tests.journeys.rig.running import Running
 
 # sendto: the commit is on the disk, and nobody knows it yet.
 CALLS = ("pwrite64", "fdatasync", "ftruncate", "unlink", "sendto")
@@ -105,6 +107,16 @@ async def play(lives: Lives, story: Story) -> None:
             raise
 
 
+@contextmanager
+def _blaming(server: Running) -> Iterator[None]:
+    """The server may never die: show its last words too."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"server, {server.ended}: {server.said[-_LOG_SHOWN:]}")
+        raise
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """In memory where there is such a place: a kill needs no disk to be true."""
@@ -126,13 +138,14 @@ async def test_killed_at_any_write_nothing_is_lost_and_nothing_repeated(
     ask = Path(shutil.copy2(built_ask, folder / "ask"))
     points = {}
     async with computer_in(folder, ask) as main:
-        await main.start_server(**LIMITS)
+        server = await main.start_server(**LIMITS)
         async with crew_in(main) as first, crew_in(main) as second:
             for call in CALLS:
                 sweep = Sweep(call, folder, ask)
-                async with trio.open_nursery() as nursery:
-                    for crew in (first, second):
-                        nursery.start_soon(sweep.run, crew)
+                with _blaming(server):
+                    async with trio.open_nursery() as nursery:
+                        for crew in (first, second):
+                            nursery.start_soon(sweep.run, crew)
                 points[call] = sweep.killed
     took = trio.current_time() - begun
     with capsys.disabled():

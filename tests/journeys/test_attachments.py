@@ -106,6 +106,28 @@ async def test_a_detach_revokes_the_child_and_removes_the_local_state(
     assert sent["recipient"]["state"] != "connected"
 
 
+async def test_a_detach_lists_what_was_never_sent(computer: Computer) -> None:
+    server = await computer.start_server()
+    await computer.start_bridge_alone()
+    alice = await computer.settled("alice")
+    await computer.person("messages_register", agent="bob")
+    await server.kill()
+    await alice.send("bob", "lost with its sender", "never-1")
+
+    done = await computer.person("detach", name="alice")
+    await computer.start_server()
+
+    async def is_gone() -> bool:
+        return await computer.row("alice") is None
+
+    await until_some(is_gone, "the end of the detach")
+    assert done == {"name": "alice", "queued": ["never-1"]}
+    page = await computer.person("messages_read", agent="bob")
+    assert page["messages"] == []
+    with pytest.raises(Denied):
+        await alice.verb("peers")
+
+
 async def test_an_expired_token_is_renewed_and_nobody_notices(
     computer: Computer,
 ) -> None:

@@ -67,7 +67,7 @@ async def test_two_messages_come_in_one_offer_oldest_first(
     await alice.send("bob", "the second")
     await computer.until_row("bob", pending=2)
 
-    offer = await bob.stop()
+    offer = await bob.mail()
 
     assert len(OPENED.findall(offer)) == 2
     assert offer.index("the first") < offer.index("the second")
@@ -81,7 +81,7 @@ async def test_the_setup_text_comes_first_and_once(
     await alice.send("bob", "a first message")
     await computer.until_row("bob", pending=1)
 
-    offer = await bob.stop()
+    offer = await bob.mail()
 
     assert offer.index("to AgentWorks as bob") < offer.index("a first message")
     assert "- alice (script), online" in offer
@@ -181,3 +181,97 @@ async def test_a_reply_to_a_forgotten_message_says_how_to_answer_it(
     assert denied.value.code == "message_retired"
     assert answer["inbox_id"] == sent["inbox_id"]
     assert "late" in await alice.mail()
+
+
+async def test_many_hooks_at_once_print_a_message_once(
+    computer: Computer, alice: Agent, bob: Agent
+) -> None:
+    await alice.send("bob", "one for all of you")
+    await computer.until_row("bob", pending=1)
+
+    async def printed() -> int:
+        return sum("one for all of you" in one for one in await bob.stop_at_once(10))
+
+    assert await until_some(printed, "the message in one of them") == 1
+    assert await bob.stop() == ""
+
+
+async def test_a_hook_that_dies_with_its_offer_leaves_it_unsure_and_named_once(
+    computer: Computer, alice: Agent, bob: Agent
+) -> None:
+    sent = await alice.send("bob", "was it read?")
+    await computer.until_row("bob", pending=1)
+    assert "was it read?" in await bob.hold()
+
+    await bob.drop()
+
+    offer = await bob.mail()
+    assert f"{sent['message_id']} may not have reached you" in offer
+    assert "was it read?" not in offer
+    assert await bob.stop() == ""
+    page = await bob.verb("read")
+    assert [row["message"] for row in page["messages"]] == ["was it read?"]
+
+
+async def test_what_does_not_fit_into_one_offer_comes_in_the_next(
+    computer: Computer, alice: Agent, bob: Agent
+) -> None:
+    bodies = [f"{number}" * 20_000 for number in range(1, 7)]
+    for body in bodies:
+        await alice.send("bob", body)
+    await computer.until_row("bob", pending=6)
+
+    offers = [await bob.mail(), await bob.mail()]
+
+    assert await bob.stop() == ""
+    assert all(len(offer.encode()) <= 96 * 1024 for offer in offers)
+    assert [offer.count(body) for body in bodies for offer in offers] == [
+        *(1, 0, 1, 0, 1, 0, 1, 0),
+        *(0, 1, 0, 1),
+    ]
+
+
+async def test_a_name_without_a_chat_is_read_by_hand(
+    computer: Computer, alice: Agent
+) -> None:
+    await computer.person("messages_register", agent="archive")
+
+    sent = await alice.send("archive", "for later")
+
+    page = await computer.person("messages_read", agent="archive")
+    assert [row["message"] for row in page["messages"]] == ["for later"]
+    assert page["messages"][0]["delivery"] == "stored"
+    answer = await computer.person(
+        "messages_send", agent="archive", inbox_id=sent["inbox_id"], message="noted"
+    )
+    assert answer["inbox_id"] == sent["inbox_id"]
+    assert "noted" in await alice.mail()
+
+
+async def test_a_purpose_is_seen_by_others_and_changes_once_a_minute(
+    alice: Agent, bob: Agent
+) -> None:
+    await bob.verb("purpose", purpose="Reviews the parser")
+    with pytest.raises(Denied) as denied:
+        await bob.verb("purpose", purpose="Something else")
+
+    assert denied.value.exit in (1, 75)
+    (row,) = (await alice.verb("peers"))["agents"]
+    assert row["name"] == "bob"
+    assert row["purpose"] == "Reviews the parser"
+    assert row["connected"] is True
+
+
+async def test_what_an_unregistered_sender_left_is_not_shown(
+    computer: Computer, alice: Agent, bob: Agent
+) -> None:
+    await alice.send("bob", "from nobody")
+    await computer.until_row("bob", pending=1)
+
+    await computer.person("messages_unregister", agent="alice")
+
+    await computer.until_row("bob", pending=0)
+    assert await bob.stop() == ""
+    assert await alice.stop() == ""
+    with pytest.raises(Denied):
+        await alice.send("bob", "may I still?")

@@ -48,7 +48,7 @@ async def test_a_daemon_killed_with_an_offer_out_repeats_nothing(
     await computer.start_bridge()
     await alice.send("bob", "after the crash")
     await computer.until_row("bob", pending=1, unacknowledged=1)
-    offer = await bob.stop()
+    offer = await bob.mail()
 
     assert "seen or not?" not in offer
     assert f"{sent['message_id']} may not have reached you" in offer
@@ -105,6 +105,25 @@ async def test_stop_and_start_keep_identity_and_mail(computer: Computer) -> None
     offer = await bob.mail()
     assert "before the stop" in offer
     assert "to AgentWorks as bob" not in offer
+    assert await bob.stop() == ""
+
+
+async def test_a_stop_with_an_offer_out_ends_in_order_and_repeats_nothing(
+    computer: Computer,
+) -> None:
+    daemon = await computer.start_bridge()
+    alice = await computer.settled("alice")
+    bob = await computer.settled("bob")
+    sent = await alice.send("bob", "on its way out")
+    await computer.until_row("bob", pending=1)
+    assert "on its way out" in await bob.hold()
+
+    assert await daemon.stop() == 0
+    await computer.start_bridge()
+    offer = await bob.mail()
+
+    assert f"{sent['message_id']} may not have reached you" in offer
+    assert "on its way out" not in offer
     assert await bob.stop() == ""
 
 

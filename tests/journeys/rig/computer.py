@@ -35,14 +35,33 @@ class Agent:
 
     async def stop(self) -> str:
         """Its turn ends: what its Stop hook prints."""
-        ask = str(self._computer.paths.bin / "ask")
-        done = await self.process.do("run", command=[ask, "hook", "script", "stop"])
+        done = await self.process.do("run", command=self._hook)
         assert done["exit"] == 0
         return str(done["out"])
 
+    async def stop_at_once(self, times: int) -> list[str]:
+        """As if its hook was installed many times: what each prints."""
+        together = await self.process.do(
+            "run_together", command=self._hook, times=times
+        )
+        return list(together)
+
     async def hold(self) -> str:
-        """As stop, but its hook never says that it printed."""
-        return str(await self.process.do("hold", state=str(self._computer.state)))
+        """As mail, but its hook never says that it printed."""
+
+        async def look() -> str:
+            state = str(self._computer.state)
+            return str(await self.process.do("hold", state=state))
+
+        return await until_some(look, f"mail for {self.name}")
+
+    async def drop(self) -> None:
+        """The hook of `hold` dies."""
+        await self.process.do("drop")
+
+    @property
+    def _hook(self) -> list[str]:
+        return [str(self._computer.paths.bin / "ask"), "hook", "script", "stop"]
 
     async def mail(self) -> str:
         """End turns until one of them brings something."""
@@ -84,16 +103,14 @@ class Computer:
         self.records = folder / "records"
         for made in (self.home, self.records):
             made.mkdir(mode=0o700)
-        self.paths = Paths(
-            config=folder / "config",
-            state=self.state,
-            config_file=folder / "config" / "config.json",
-        )
+        config = self.home / ".config" / "agentworks"
+        self.paths = Paths(config, self.state, config / "config.json")
         self.environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "PYTHONPATH": str(ROOT),
+            "AGENTWORKS_STATE": str(self.state),
         }
         self.server_socket = folder / "server.sock"
         self._ask = ask
@@ -118,8 +135,8 @@ class Computer:
     async def launch_bridge(self, server: str = "") -> Running:
         """The daemon as just started: it may still refuse to serve."""
         self.install()
-        command = [str(RIG / "run_daemon.py"), str(self.state), server]
-        return await self._run(command, "bridge")
+        chosen = ["--server", server] if server else []
+        return await self._run(["-m", "bridge", *chosen, "bridge", "run"], "bridge")
 
     async def start_server(self, **limits: float) -> Running:
         """A server alone on its socket, with the login for our bridge."""

@@ -61,21 +61,41 @@ def run(command: list[str]) -> dict[str, Any]:
     return {"ok": {"exit": done.returncode, "out": done.stdout.decode()}}
 
 
+def run_together(command: list[str], times: int) -> dict[str, Any]:
+    """As many children at once; what each printed."""
+    started = [
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={}
+        )
+        for _ in range(times)
+    ]
+    return {"ok": [each.communicate(timeout=HOOK_S)[0].decode() for each in started]}
+
+
 def hold(state: str) -> dict[str, Any]:
-    """A hook that takes what it is to print and then says nothing more."""
+    """A hook that takes what it is to print, if anything, and then says no more."""
     os.chdir(Path(state) / "run")
     held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     held.settimeout(HOOK_S)
     held.connect("bridge.sock")
     held.sendall(b"AW1 hook script stop 0\n")
-    answers = held.makefile("rb")
     text = b""
-    while header := answers.readline().split():
-        text = answers.read(int(header[-1]))
-        if header[1] == b"print":
-            break
-    _held.append(held)
+    with held.makefile("rb") as answers:
+        while header := answers.readline().split():
+            text = answers.read(int(header[-1]))
+            if header[1] == b"print":
+                break
+    if text:
+        _held.append(held)
+    else:
+        held.close()
     return {"ok": text.decode()}
+
+
+def drop() -> dict[str, Any]:
+    """The hook that was held dies."""
+    _held.pop().close()
+    return {"ok": None}
 
 
 def say(answer: dict[str, Any]) -> None:
@@ -90,7 +110,9 @@ def main() -> None:
     actions: dict[str, Callable[..., dict[str, Any]]] = {
         "ask": ask,
         "run": run,
+        "run_together": run_together,
         "hold": hold,
+        "drop": drop,
     }
     for line in sys.stdin:
         asked = json.loads(line)

@@ -34,6 +34,11 @@ class Running:
         return self._process.pid
 
     @property
+    def ended(self) -> int | None:
+        """Its exit code, None while it runs."""
+        return self._process.poll()
+
+    @property
     def said(self) -> str:
         """Its output and errors, in order."""
         return self._record.read_text(errors="replace")
