@@ -7,10 +7,12 @@ import time
 import click
 import msgspec
 
+from bridge.cli import lifecycle
 from bridge.cli.agents import listing
 from bridge.cli.invocation import Invocation, verb
 from bridge.cli.lazy import LazyGroup
 from bridge.cli.present import advise, ago, document, say, state_styled, styled
+from bridge.clock import SystemClock
 from bridge.core.visible import one_line
 from bridge.local.replies import HelloReply, StatusReply
 from bridge.local.requests import Status
@@ -49,10 +51,7 @@ def start(invocation: Invocation) -> None:
 @verb("stop")
 def stop(invocation: Invocation) -> None:
     """Stop the bridge; who is attached is kept."""
-    from bridge.clock import SystemClock
-    from bridge.service.background import stop as stop_bridge
-
-    pid = stop_bridge(invocation.paths, SystemClock())
+    pid = lifecycle.stop(invocation.paths, SystemClock())
     if invocation.as_json:
         document({"stopped": pid is not None, "pid": pid})
     elif pid is None:
@@ -64,11 +63,8 @@ def stop(invocation: Invocation) -> None:
 @verb("restart")
 def restart(invocation: Invocation) -> None:
     """Stop the bridge, if it runs, and start it anew."""
-    from bridge.clock import SystemClock
-    from bridge.service.background import stop as stop_bridge
-
     invocation.settings  # noqa: B018 - a wrong one must not end what runs
-    stop_bridge(invocation.paths, SystemClock())
+    lifecycle.stop(invocation.paths, SystemClock())
     answer, is_new = start_bridge(invocation)
     show_started(invocation, answer, is_new)
 
@@ -92,16 +88,13 @@ def status(invocation: Invocation, watch: bool) -> None:
 
 def start_bridge(invocation: Invocation) -> tuple[HelloReply, bool]:
     """The running bridge and whether it is new; its settings are vetted first."""
-    from bridge.clock import SystemClock
-    from bridge.service.background import start as start_in_background
-
     invocation.settings  # noqa: B018 - refused here, in words for the person
     arguments = []
     if invocation.config:
         arguments += ["--config", str(invocation.paths.config_file)]
     if invocation.server:
         arguments += ["--server", invocation.server]
-    return start_in_background(invocation.paths, SystemClock(), arguments)
+    return lifecycle.start(invocation.paths, SystemClock(), arguments)
 
 
 def show_started(invocation: Invocation, answer: HelloReply, is_new: bool) -> None:

@@ -65,8 +65,8 @@ class Invocation:
         """With --server, only a bridge that uses it is asked anything."""
         if not self.server:
             return
+        from bridge.cli.lifecycle import hello
         from bridge.config import EMBEDDED
-        from bridge.service.background import hello
 
         used, wanted = hello(self.paths).server, self.settings.server or EMBEDDED
         if used != wanted:

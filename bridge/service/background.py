@@ -1,9 +1,8 @@
-"""Starting, stopping and finding the bridge, without a service manager.
+"""A bridge in the background, without a service manager.
 
-Promises that a started bridge owes its starter nothing: a fresh interpreter in
-its own session, with a chosen environment, no inherited descriptor, no terminal,
-no folder, and SIGHUP ignored; that `start` returns when the bridge answers, or
-says why it does not; and that `stop` returns when its lock is free.
+Promises that it owes its starter nothing: a fresh interpreter in its own session,
+with a chosen environment, no inherited descriptor, no terminal, no folder, and
+SIGHUP ignored; and that one which ends at its start can be asked why.
 """
 
 from __future__ import annotations
@@ -12,31 +11,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import bridge
-from bridge.clock import Clock
-from bridge.errors import (
-    EXIT_UNREACHABLE,
-    BridgeError,
-    Refused,
-    Unavailable,
-)
-from bridge.local.client import call
-from bridge.local.instance import is_claimed
-from bridge.local.replies import HelloReply, StopReply, decode_answer
-from bridge.local.requests import Hello, Stop
+from bridge.errors import BridgeError, Refused
+from bridge.log import open_log_file
 from bridge.paths import Paths
 from bridge.service.programs import install_programs
 
-START_S = 20.0
-STOP_S = 15.0
-HELLO_S = 2.0
-_PAUSE_S = 0.05
-_LAST_WORDS = 4096  # bytes of the log that are looked at for the reason
+_LAST_WORDS = 64 * 1024  # bytes of the log that are looked at for the reason
+_ERROR = "Error: "
 
 # All that a bridge needs of its starter's environment. Nothing that a coding
 # agent's program puts there, no token, nothing that changes how Python starts.
@@ -73,59 +59,62 @@ KEPT_VARIABLES = frozenset(
 )
 
 
-def hello(paths: Paths) -> HelloReply:
-    """Who runs this state folder's bridge; raises as client.call does."""
-    return decode_answer(call(paths, Hello(), HELLO_S), HelloReply)
+class Launched:
+    """A bridge that was just started, while its starter waits for it."""
+
+    def __init__(self, child: subprocess.Popen[bytes], log: Path, spoken: int) -> None:
+        self.pid = child.pid
+        self.log = log
+        self._child = child
+        self._spoken = spoken
+
+    def ended(self, within_s: float) -> int | None:
+        """Its exit code if it ends within this time, else None."""
+        try:
+            return self._child.wait(within_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def leave(self) -> None:
+        """It lives its own life from now on."""
+        self._child.returncode = self._child.poll() or 0
+
+    def reason(self, exit_code: int) -> BridgeError:
+        """Why it ended, in its own words if it left any."""
+        with open(self.log, "rb") as file:
+            file.seek(self._spoken)
+            said = file.read(_LAST_WORDS).decode("utf-8", "replace").splitlines()
+        errors = [line for line in said if line.startswith(_ERROR)]
+        if errors and exit_code > 0:
+            words = errors[-1].removeprefix(_ERROR)
+            return Refused("start_failed", words, exit_code=exit_code)
+        return Refused(
+            "start_failed",
+            f"The bridge ended at its start (exit {exit_code}).",
+            f"Its log says why: {self.log}",
+        )
 
 
-def start(
-    paths: Paths,
-    clock: Clock,
-    arguments: Sequence[str] = (),
-    command: Sequence[str] | None = None,
-) -> tuple[HelloReply, bool]:
-    """The running bridge, and whether this call started it.
+def launch(paths: Paths, command: Sequence[str]) -> Launched:
+    """Start this command line as a bridge; its words go to the log.
 
-    `arguments` go to the new bridge's `bridge run`; `command` replaces the whole
-    command line. Raises what stands in the way: Refused (exit 78) for a wrong
-    place or setting, Unavailable (exit 75) when it does not answer in time.
+    Makes the folders and the hook programs first; raises Refused (exit 78).
     """
-    running = _hello_or_none(paths)
-    if running is not None:
-        return running, False
-    # Only a start that starts something pays for the log's library.
-    from bridge.log import open_log_file
-
     paths.prepare()
     install_programs(paths)
     log_file = paths.log / "bridge.log"
-    with open_log_file(log_file) as log:
+    with open_log_file(log_file) as log, _default_signals():
         spoken = log_file.stat().st_size
-        child = _spawn(command or own_command(arguments), log.fileno())
-    return _wait_for_hello(paths, clock, child, log_file, spoken)
-
-
-def stop(paths: Paths, clock: Clock) -> int | None:
-    """Stop the bridge and wait until it has let go; its pid, None without one.
-
-    Raises Unavailable (exit 75) when it still holds its lock after STOP_S.
-    """
-    try:
-        pid = decode_answer(call(paths, Stop()), StopReply).pid
-    except Unavailable as error:
-        if error.code != "bridge_not_running":
-            raise
-        return None
-    by = clock.running() + STOP_S
-    while is_claimed(paths):
-        if clock.running() > by:
-            raise Unavailable(
-                "still_stopping",
-                f"The bridge (pid {pid}) was told to stop and has not ended yet.",
-                "Look again in a moment: agentworks bridge status",
-            )
-        time.sleep(_PAUSE_S)
-    return pid
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env=clean_environment(os.environ),
+            start_new_session=True,
+        )
+    return Launched(child, log_file, spoken)
 
 
 def own_command(arguments: Sequence[str]) -> Sequence[str]:
@@ -140,28 +129,6 @@ def clean_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
     if package.parent.name != "site-packages":
         kept["PYTHONPATH"] = str(package.parent)
     return kept
-
-
-def _hello_or_none(paths: Paths) -> HelloReply | None:
-    try:
-        return hello(paths)
-    except Unavailable as error:
-        if error.code != "bridge_not_running":
-            raise
-        return None
-
-
-def _spawn(command: Sequence[str], log: int) -> subprocess.Popen[bytes]:
-    with _default_signals():
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            env=clean_environment(os.environ),
-            start_new_session=True,
-        )
 
 
 @contextmanager
@@ -187,53 +154,3 @@ def _inherited() -> Iterator[signal.Signals]:
     for number in signal.valid_signals():
         if number not in never and signal.getsignal(number) is signal.SIG_IGN:
             yield signal.Signals(number)
-
-
-def _wait_for_hello(
-    paths: Paths,
-    clock: Clock,
-    child: subprocess.Popen[bytes],
-    log_file: Path,
-    spoken: int,
-) -> tuple[HelloReply, bool]:
-    by = clock.running() + START_S
-    while clock.running() < by:
-        try:
-            running = hello(paths)
-        except Unavailable:
-            ended = _ended(child)
-            # Race: somebody else started one in the same moment and won; then
-            # ours ends with 75 and theirs answers soon
-            # (test_a_start_that_loses_the_race_finds_the_winner).
-            if ended is not None and ended != EXIT_UNREACHABLE:
-                raise _reason(log_file, spoken, ended) from None
-        else:
-            child.returncode = child.poll() or 0  # it is not ours to wait for
-            return running, running.pid == child.pid
-    raise Unavailable(
-        "start_timeout",
-        f"The bridge was started (pid {child.pid}) and does not answer yet.",
-        f"Look at its log: {log_file}",
-    )
-
-
-def _ended(child: subprocess.Popen[bytes]) -> int | None:
-    try:
-        return child.wait(_PAUSE_S)
-    except subprocess.TimeoutExpired:
-        return None
-
-
-def _reason(log_file: Path, spoken: int, exit_code: int) -> BridgeError:
-    with open(log_file, "rb") as file:
-        file.seek(spoken)
-        lines = file.read(_LAST_WORDS).decode("utf-8", "replace").splitlines()
-    errors = [line for line in lines if line.startswith("Error: ")]
-    if errors and exit_code > 0:
-        said = errors[-1].removeprefix("Error: ")
-        return Refused("start_failed", said, exit_code=exit_code)
-    return Refused(
-        "start_failed",
-        f"The bridge ended at its start (exit {exit_code}).",
-        f"Its log says why: {log_file}",
-    )
