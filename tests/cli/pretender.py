@@ -27,6 +27,9 @@ from bridge.local.stream import LocalListener
 from bridge.paths import Paths
 
 
+LIFE_S = 60.0  # so that a test which fails leaves nothing behind for long
+
+
 class NoLog:
     """Says nothing."""
 
@@ -81,7 +84,8 @@ async def main(state: Path) -> None:
         door = Door(serve, own_uid=os.geteuid(), log=NoLog())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(door.accept_forever, listener)
-            await stopping.wait()
+            with trio.move_on_after(LIFE_S):
+                await stopping.wait()
             nursery.cancel_scope.cancel()
 
 
