@@ -26,7 +26,6 @@ from bridge.local.requests import AnyRequest, Stop
 from bridge.local.stream import LocalListener
 from bridge.paths import Paths
 
-
 LIFE_S = 60.0  # so that a test which fails leaves nothing behind for long
 
 
