@@ -9,8 +9,6 @@ never meets the first one's files.
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -23,7 +21,7 @@ import trio
 
 from bridge.clock import Clock, SystemClock
 from bridge.config import Settings
-from bridge.driver import calls, children, hooks, hosting, restoring
+from bridge.driver import calls, children, computer, hooks, hosting, restoring
 from bridge.driver.bridge import Bridge
 from bridge.driver.link import Link
 from bridge.errors import EXIT_CONFIG, EXIT_OK, Refused, StorageBroken
@@ -36,7 +34,7 @@ from bridge.local.peer import Peer
 from bridge.local.requests import AnyRequest
 from bridge.local.stream import LocalListener
 from bridge.log import Log, forward_libraries, open_log
-from bridge.paths import Paths, read_private_file, write_private_file
+from bridge.paths import Paths, read_private_file
 from bridge.store.journal import Journal
 from bridge.store.leases import Leases
 from bridge.upstream.clients import ServerAddress, embedded, open_server, remote
@@ -77,7 +75,7 @@ async def _serve(
             link=link,
             log=log,
             nursery=nursery,
-            program=_program(),
+            program=computer.program(),
             started_at=clock.running(),
             warnings=warnings,
         )
@@ -135,7 +133,7 @@ async def _link(
     paths: Paths, settings: Settings, clock: Clock, log: Log, warnings: list[str]
 ) -> AsyncIterator[Link]:
     leases = Leases(paths.leases)
-    host_id = _host_id(paths)
+    host_id = computer.host_id(paths)
     async with trio.open_nursery() as nursery:
         if settings.is_embedded:
             database = paths.server / "server.sqlite3"
@@ -177,25 +175,3 @@ def _parent_token(paths: Paths) -> str:
             exit_code=EXIT_CONFIG,
         )
     return str(msgspec.json.decode(content)["token"])
-
-
-# ---- this computer -------------------------------------------------------------------
-
-
-def _host_id(paths: Paths) -> str:
-    """A random name of this state folder, made once."""
-    file = paths.state / "host_id"
-    content = read_private_file(file, _SMALL_FILE)
-    if content is None:
-        content = f"host-{secrets.token_hex(8)}".encode()
-        write_private_file(file, content)
-    return content.decode("ascii", "replace").strip()
-
-
-def _program() -> str:
-    """The command as it can be pasted: its bare name only if PATH finds ours."""
-    own = Path(sys.executable).with_name("agentworks")
-    found = shutil.which("agentworks")
-    if found is not None and Path(found).resolve() == own.resolve():
-        return "agentworks"
-    return str(own) if own.exists() else f"{sys.executable} -m bridge"
