@@ -79,30 +79,31 @@ class Script:
 
     async def run(self, *words: str) -> Ran:
         """Run `agentworks` with these words below this process."""
-        answer = await self._say({"command": [*own_program(), *words]})
+        answer = await self.say({"command": [*own_program(), *words]})
         return Ran(**answer)
 
     async def stop_hook(self) -> str:
         """End a turn: what the hook client printed. Raises NotSo if it failed."""
-        answer = await self._say({"command": self._ask})
+        answer = await self.say({"command": self._ask})
         if answer["exit"] != 0 or answer["stderr"]:
             raise NotSo(f"the hook ended with {answer}")
         return str(answer["stdout"])
 
     async def begin_stop_hook(self) -> None:
         """End a turn and leave what the hook client prints unread for now."""
-        answer = await self._say({"command": self._ask, "reads": "later"})
+        answer = await self.say({"command": self._ask, "reads": "later"})
         if not answer["begun"]:
             raise NotSo("the hook printed nothing")
 
     async def finish_stop_hook(self) -> str:
         """Read on: all that the hook client printed."""
-        answer = await self._say({"read": True})
+        answer = await self.say({"read": True})
         if answer["exit"] != 0:
             raise NotSo(f"the hook ended with {answer}")
         return str(answer["stdout"])
 
-    async def _say(self, request: Mapping[str, object]) -> dict[str, Any]:
+    async def say(self, request: Mapping[str, object]) -> dict[str, Any]:
+        """One request line; its answer, which the script's program defines."""
         assert self._process.stdin is not None  # noqa: S101 - both are pipes
         assert self._process.stdout is not None  # noqa: S101
         await self._process.stdin.send_all(json.dumps(request).encode() + b"\n")
@@ -113,7 +114,7 @@ class Script:
             self._unread += chunk
         line, _, self._unread = self._unread.partition(b"\n")
         answer = json.loads(line)
-        assert isinstance(answer, dict)  # noqa: S101 - demo_script says so
+        assert isinstance(answer, dict)  # noqa: S101 - its program says so
         return answer
 
 
@@ -132,6 +133,8 @@ class Stage:
             for key, value in kept.items()
             if not key.startswith(("XDG_", "AGENTWORKS_"))
         } | {"HOME": str(home), "AGENTWORKS_STATE": str(state)}
+        # What listens on `socket`: its words stand before the path.
+        self.server_command = (*own_program(), "server", "run", "--socket")
         self.server: trio.Process | None = None
         self.bridge_pid = 0
         self._processes: list[trio.Process] = []
@@ -162,8 +165,9 @@ class Stage:
 
     async def start_server(self) -> int:
         """Start it alone on a private socket; its pid, once it listens."""
-        words = ("server", "run", "--socket", str(self.socket))
-        self.server = await self._start("server.log", *own_program(), *words)
+        self.server = await self._start(
+            "server.log", *self.server_command, str(self.socket)
+        )
         await until(
             lambda: self._listening(self.server), "the message server listens", READY_S
         )
@@ -175,12 +179,11 @@ class Stage:
             await _end(self.server)
             self.server = None
 
-    async def start_bridge(self) -> int:
-        """`bridge start` with the server of this stage; its pid."""
-        started = await self.person(
-            "--json", "--server", f"unix://{self.socket}", "bridge", "start"
-        )
-        started.document()
+    async def start_bridge(self, server: str = "") -> int:
+        """`bridge start` with the server of this stage, or another; its pid."""
+        server = server or f"unix://{self.socket}"
+        words = ("--json", "--server", server, "bridge", "start")
+        (await self.person(*words)).document()
         hello = decode_answer(call(self.paths, Hello(), _ANSWER_S), HelloReply)
         self.bridge_pid = hello.pid
         return hello.pid
@@ -207,14 +210,14 @@ class Stage:
 
     # ---- scripts ------------------------------------------------------------------
 
-    async def start_script(self) -> Script:
-        """A process that lives until the stage closes."""
+    async def start_script(self, program: str = demo_script.__file__) -> Script:
+        """A process that lives until the stage closes, and answers lines."""
         process = await self._start(
             "scripts.log",
             sys.executable,
             "-I",
             "-S",
-            str(demo_script.__file__),
+            program,
             pipes=subprocess.PIPE,
         )
         return Script(process, self.paths.state)
