@@ -21,7 +21,7 @@ from tests.fakes.scripted_server import (
     refused,
     said,
 )
-from tests.upstream.conftest import Callers
+from tests.upstream.callers import Callers
 
 ATTACHMENT_ID = AttachmentId("att-1")
 LEASE = "/api/external/v1/bridge/attachments/att-1"

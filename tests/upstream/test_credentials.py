@@ -30,7 +30,7 @@ from tests.fakes.scripted_server import (
     said,
     stream,
 )
-from tests.upstream.conftest import Callers
+from tests.upstream.callers import Callers
 
 ATTACHMENT_ID = AttachmentId("att-1")
 FIRST = ChildTokens("conn-1", "access-1", "refresh-1", 1_790_003_600.0)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import httpx
 import msgspec
 import pytest
@@ -12,99 +9,21 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from bridge.core.ids import AgentId, AttachmentId, InboxId, MessageId, SubmissionId
-from bridge.core.records import Receipt, ReceiptState, Submission
-from bridge.errors import Refused, StorageBroken, StorageFull
+from bridge.core.ids import InboxId, SubmissionId
+from bridge.core.records import ReceiptState
 from bridge.upstream import api
-from bridge.upstream.sender import Sender
-from tests.fakes.clock import FakeClock
-from tests.fakes.memory_outbox import MemoryOutbox
 from tests.fakes.scripted_server import (
     HANG,
     Answer,
-    ScriptedServer,
     refused,
     said,
 )
-from tests.upstream.conftest import Callers
-
-ATTACHMENT_ID = AttachmentId("att-1")
-ACCEPTED = {
-    "message_id": "msg-9",
-    "inbox_id": "inbox-9",
-    "conversation_id": "c",
-    "sequence": 4,
-}
-FULL = StorageFull("storage_full", "No room.")
-
-
-def submission(number: int, lane: str = "agent:bob") -> Submission:
-    return Submission(
-        SubmissionId(f"sub-{number}"),
-        ATTACHMENT_ID,
-        AgentId("agent-1"),
-        lane,
-        "hash",
-        number,
-        body=f"text {number}",
-        target=lane,
-    )
-
-
-def receipt(number: int, delivery: str = "admitted") -> Receipt:
-    return Receipt(ATTACHMENT_ID, MessageId(f"msg-{number}"), delivery, 1.0)
-
-
-class Sending:
-    """A sender at work on a scripted server."""
-
-    def __init__(self, sender: Sender, server: ScriptedServer) -> None:
-        self.sender = sender
-        self.server = server
-        self.end: Refused | None = None
-
-    async def run(self) -> None:
-        self.end = await self.sender.run()
-
-    def sent_ids(self) -> list[str]:
-        """The submission ids that were asked, in order."""
-        return [
-            msgspec.json.decode(each.content)["submission_id"]
-            for each in self.server.requests
-            if each.url.path.endswith("/send")
-        ]
-
-
-class Place:
-    """Starts senders; the virtual time runs along with the fake clock."""
-
-    def __init__(self, calling: Callers, clock: FakeClock) -> None:
-        self._calling = calling
-        self.clock = clock
-        self.outbox = MemoryOutbox(clock)
-
-    @asynccontextmanager
-    async def sending(
-        self, *answers: Answer | Exception, seconds: float = 0.0
-    ) -> AsyncIterator[Sending]:
-        """A sender that runs until it is idle, and for `seconds` more."""
-        server = ScriptedServer(*answers)
-        caller = await self._calling(server)
-        made = Sending(Sender(caller, ATTACHMENT_ID, self.outbox), server)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(made.run)
-            await trio.testing.wait_all_tasks_blocked()
-            for _ in range(int(seconds * 2)):
-                await trio.sleep(0.5)
-                self.clock.advance(0.5)
-            yield made
-            nursery.cancel_scope.cancel()
-
-
-@pytest.fixture
-def place(calling: Callers, fake_clock: FakeClock) -> Place:
-    return Place(calling, fake_clock)
-
+from tests.upstream.sending import (
+    ACCEPTED,
+    Place,
+    receipt,
+    submission,
+)
 
 # ---- receipts and progress ---------------------------------------------------
 
@@ -296,8 +215,9 @@ async def test_a_busy_conversation_stops_only_its_own_lane(
     place.outbox.add(submission(1, "agent:a"), submission(2, "agent:b"))
     busy = refused(429, "conversation_rate", {"Retry-After": "60"})
     async with place.sending(busy, said(ACCEPTED), seconds=59) as sending:
-        assert place.outbox.states() == ["waiting", "accepted"]
-        assert sending.sent_ids() == ["sub-1", "sub-2"]
+        # Which of the two was asked first is the scheduler's choice.
+        assert sorted(place.outbox.states()) == ["accepted", "waiting"]
+        assert sorted(sending.sent_ids()) == ["sub-1", "sub-2"]
         for _ in range(3):
             place.clock.advance(1)
             await trio.sleep(1)
@@ -349,132 +269,3 @@ async def test_a_server_that_is_heard_again_is_asked_at_once(
         sending.sender.server_heard()
         await trio.testing.wait_all_tasks_blocked()
         assert place.outbox.states() == ["accepted"]
-
-
-# ---- the end of the lease ----------------------------------------------------
-
-
-@pytest.mark.parametrize("status", [401, 403, 410])
-async def test_a_refused_lease_ends_the_sender(
-    place: Place, autojump_clock: MockClock, status: int
-) -> None:
-    place.outbox.add(submission(1), submission(2))
-    async with place.sending(refused(status, "gone", state="replaced")) as sending:
-        pass
-
-    assert sending.end is not None
-    assert sending.end.status == status
-    assert place.outbox.told == ["sub-1 LeaseRefused"]
-    assert place.outbox.states() == ["orphaned", "queued"]
-
-
-async def test_a_held_lease_keeps_its_submissions(
-    place: Place,
-    autojump_clock: MockClock,
-) -> None:
-    place.outbox.add(submission(1))
-    async with place.sending(refused(409, "held")) as sending:
-        pass
-
-    assert sending.end is not None
-    assert sending.end.code == "held"
-    assert place.outbox.states() == ["uncertain"]
-
-
-async def test_a_lease_that_is_over_ends_the_sender_at_its_receipts(
-    place: Place,
-    autojump_clock: MockClock,
-) -> None:
-    place.outbox.add(receipt(1))
-    async with place.sending(refused(410, "gone")) as sending:
-        pass
-
-    assert sending.end is not None
-    assert place.outbox.receipts[0].state is ReceiptState.UNSENT
-
-
-async def test_a_cancelled_send_is_answered_as_lost(
-    place: Place,
-    autojump_clock: MockClock,
-) -> None:
-    place.outbox.add(submission(1))
-    async with place.sending(Answer(200, {}, [HANG])):
-        assert place.outbox.states() == ["in_flight"]
-
-    assert place.outbox.states() == ["uncertain"]
-
-
-# ---- storage in trouble ------------------------------------------------------
-
-
-async def test_a_submission_that_cannot_be_saved_as_in_flight_is_not_sent(
-    place: Place,
-    autojump_clock: MockClock,
-) -> None:
-    place.outbox.failures["begin"] = [FULL]
-    place.outbox.add(submission(1))
-    async with place.sending(said(ACCEPTED)) as sending:
-        assert sending.sent_ids() == []
-        await trio.sleep(1)
-        assert sending.sent_ids() == ["sub-1"]
-
-
-async def test_an_answer_that_cannot_be_saved_is_saved_later(
-    place: Place,
-    autojump_clock: MockClock,
-) -> None:
-    place.outbox.failures["answered"] = [FULL, FULL]
-    place.outbox.add(submission(1))
-    async with place.sending(said(ACCEPTED), seconds=5) as sending:
-        pass
-
-    assert sending.sent_ids() == ["sub-1"]
-    assert place.outbox.told == ["sub-1 Accepted"]
-
-
-@pytest.mark.parametrize("what", ["begin", "answered"])
-async def test_broken_storage_ends_everything(
-    place: Place, autojump_clock: MockClock, what: str
-) -> None:
-    place.outbox.failures[what] = [StorageBroken("journal_io", "The disk is gone.")]
-    place.outbox.add(submission(1))
-
-    with pytest.RaisesGroup(StorageBroken, flatten_subgroups=True):
-        async with place.sending(said(ACCEPTED)):
-            await trio.sleep(1)
-
-
-async def test_a_save_that_hangs_does_not_hold_up_the_end(
-    place: Place,
-    autojump_clock: MockClock,
-) -> None:
-    hanging = Hanging(place.clock)
-    place.outbox = hanging
-    place.outbox.add(submission(1))
-    async with place.sending(said(ACCEPTED)):
-        pass
-
-    assert hanging.asked >= 1
-    assert trio.current_time() <= 10
-
-
-async def test_a_submission_that_was_withdrawn_is_not_sent(
-    place: Place,
-    autojump_clock: MockClock,
-) -> None:
-    """And an outbox that goes on offering it is not asked without end."""
-    place.outbox.withdrawn = {SubmissionId("sub-1")}
-    place.outbox.add(submission(1), submission(2, "agent:b"))
-    async with place.sending(said(ACCEPTED), seconds=10) as sending:
-        assert sending.sent_ids() == ["sub-2"]
-        assert place.outbox.begun <= 15
-
-
-class Hanging(MemoryOutbox):
-    """Its answers are never saved."""
-
-    asked = 0
-
-    async def answered(self, *_: object) -> None:
-        self.asked += 1
-        await trio.sleep_forever()

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from io import StringIO
 from itertools import pairwise
 
-import httpx
 import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.core.ids import AttachmentId, MessageId
-from bridge.errors import BridgeError, Invalid, Refused, Unavailable
-from bridge.log import open_log
-from bridge.upstream.api import Caller
-from bridge.upstream.bounded import FRAME_LIMIT_BYTES
-from bridge.upstream.clients import ServerAddress, open_server
-from bridge.upstream.credentials import FixedToken
-from bridge.upstream.stream import StreamPlace, read_stream
+from bridge.errors import Unavailable
+from bridge.upstream.stream import StreamPlace
 from bridge.upstream.stream_events import (
     Alive,
     Arrived,
@@ -28,77 +20,15 @@ from bridge.upstream.stream_events import (
     ReceiptHeard,
     Retracted,
     Skipped,
-    StreamEvent,
 )
-from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_server import (
     HANG,
-    Answer,
     Chunk,
     ScriptedServer,
-    refused,
-    said,
     stream,
 )
-from tests.upstream.conftest import Callers
-
-PLACE = StreamPlace(AttachmentId("att-1"), cursor=500_000_001, receipts_after=4)
-
-
-def frame(number: int, text: str = "hello") -> bytes:
-    sequence = 500_000_000 + number
-    return (
-        f'id: {sequence}\nevent: message\ndata: {{"message_id":"msg-{number}",'
-        f'"sequence":{sequence},"inbox_id":"inbox-1","conversation_id":"c",'
-        f'"sender":"alice","sender_provider":"codex","reply_address":"inbox-1",'
-        f'"message":"{text}","sent_at":"2026-11-29T16:05:29Z"}}\n\n'
-    ).encode()
-
-
-class Followed:
-    """What one stream gave, and how it ended."""
-
-    def __init__(self) -> None:
-        self.events: list[StreamEvent] = []
-        self.error: BridgeError | None = None
-        self.log = StringIO()
-
-    def numbers(self) -> list[int]:
-        """Which messages arrived, in order."""
-        found = [each for each in self.events if isinstance(each, Arrived)]
-        return [each.message.sequence - 500_000_000 for each in found]
-
-
-async def follow(caller: Caller, place: StreamPlace = PLACE) -> Followed:
-    followed = Followed()
-    sender, receiver = trio.open_memory_channel[StreamEvent](0)
-
-    async def read() -> None:
-        log = open_log(followed.log, caller.clock)
-        async with sender:
-            try:
-                await read_stream(caller, place, sender, log)
-            except BridgeError as error:
-                followed.error = error
-
-    async with trio.open_nursery() as nursery, receiver:
-        nursery.start_soon(read)
-        async for event in receiver:
-            followed.events.append(event)
-    return followed
-
-
-async def follow_all(contents: Iterable[Iterable[Chunk]]) -> list[Followed]:
-    """One stream for each content, without fixtures."""
-    followed = []
-    transport = ScriptedServer(stream([]))
-    async with open_server(ServerAddress("http://bridge"), transport) as server:
-        caller = Caller(server, FixedToken("t"), FakeClock())
-        for chunks in contents:
-            transport.answers = [stream(chunks)]
-            followed.append(await follow(caller))
-    return followed
-
+from tests.upstream.callers import Callers
+from tests.upstream.following import follow, follow_all, frame
 
 # ---- what it says ----------------------------------------------------------------
 
@@ -264,182 +194,3 @@ async def test_made_up_event_names_do_not_fill_the_log(calling: Callers) -> None
     followed = await follow(await calling(ScriptedServer(stream(chunks))))
 
     assert followed.log.getvalue().count("\n") == 20
-
-
-# ---- ends ----------------------------------------------------------------------------
-
-
-async def test_the_end_of_the_body_is_unavailable(calling: Callers) -> None:
-    followed = await follow(await calling(ScriptedServer(stream([frame(1)]))))
-
-    assert followed.numbers() == [1]
-    assert isinstance(followed.error, Unavailable)
-    assert followed.error.code == "stream_ended"
-
-
-async def test_silence_for_25_seconds_ends_the_stream(
-    calling: Callers, autojump_clock: trio.testing.MockClock
-) -> None:
-    chunks: list[Chunk] = [frame(1), 20.0, b": ping\n\n", HANG]
-    followed = await follow(await calling(ScriptedServer(stream(chunks))))
-
-    assert isinstance(followed.error, Unavailable)
-    assert followed.error.code == "stream_silent"
-    assert trio.current_time() == 45
-
-
-async def test_a_server_that_does_not_answer_is_given_10_seconds(
-    calling: Callers, autojump_clock: trio.testing.MockClock
-) -> None:
-    server = ScriptedServer(stream([]))
-    server.delay_s = HANG
-    followed = await follow(await calling(server))
-
-    assert isinstance(followed.error, Unavailable)
-    assert trio.current_time() == 10
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        httpx.ConnectError("refused"),
-        httpx.ConnectTimeout("slow"),
-        httpx.ReadError("reset"),
-        httpx.RemoteProtocolError("closed"),
-        OSError("AF_UNIX path too long"),
-    ],
-)
-async def test_a_network_that_fails_is_unavailable(
-    calling: Callers, error: Exception
-) -> None:
-    followed = await follow(await calling(ScriptedServer(error)))
-
-    assert isinstance(followed.error, Unavailable)
-    assert followed.events == []
-
-
-async def test_a_reset_in_the_middle_keeps_what_was_whole(calling: Callers) -> None:
-    chunks: list[Chunk] = [frame(1), frame(2)[:30], httpx.ReadError("reset")]
-    followed = await follow(await calling(ScriptedServer(stream(chunks))))
-
-    assert followed.numbers() == [1]
-    assert isinstance(followed.error, Unavailable)
-
-
-async def test_an_event_over_the_limit_closes_the_stream(calling: Callers) -> None:
-    chunks: list[Chunk] = [frame(1), b"data: " + b"x" * FRAME_LIMIT_BYTES, HANG]
-    followed = await follow(await calling(ScriptedServer(stream(chunks))))
-
-    assert followed.numbers() == [1]
-    assert isinstance(followed.error, Invalid)
-
-
-async def test_a_slow_reader_stops_the_reading_not_the_stream(
-    calling: Callers, autojump_clock: trio.testing.MockClock
-) -> None:
-    """Silence is counted while waiting for the server, not for ourselves."""
-    caller = await calling(ScriptedServer(stream([frame(1), frame(2)])))
-    sender, receiver = trio.open_memory_channel[StreamEvent](0)
-    log = open_log(StringIO(), caller.clock)
-    got = 0
-    async with trio.open_nursery() as nursery, receiver:
-
-        async def read() -> None:
-            with pytest.raises(Unavailable, match="ended"):
-                await read_stream(caller, PLACE, sender, log)
-            sender.close()
-
-        nursery.start_soon(read)
-        async for _ in receiver:
-            got += 1
-            await trio.sleep(60)
-    assert got == 3
-
-
-async def test_a_cancelled_stream_closes_its_response(calling: Callers) -> None:
-    server = ScriptedServer(stream([frame(1), HANG]))
-    caller = await calling(server)
-    sender, receiver = trio.open_memory_channel[StreamEvent](9)
-    async with trio.open_nursery() as nursery:
-        log = open_log(StringIO(), caller.clock)
-        nursery.start_soon(read_stream, caller, PLACE, sender, log)
-        await receiver.receive()
-        await receiver.receive()
-        nursery.cancel_scope.cancel()
-
-    assert [body.is_closed for body in server.bodies] == [True]
-
-
-# ---- answers that are no stream ------------------------------------------------
-
-
-@pytest.mark.parametrize("status", [403, 404, 409, 410])
-async def test_a_refused_stream_is_not_to_be_opened_again(
-    calling: Callers, status: int
-) -> None:
-    reply = refused(status, "gone", state="replaced")
-    followed = await follow(await calling(ScriptedServer(reply)))
-
-    assert isinstance(followed.error, Refused)
-    assert followed.error.status == status
-    assert followed.error.code == "gone"
-    assert followed.error.details == {"state": "replaced"}
-    assert followed.events == []
-
-
-async def test_a_refused_token_without_another_is_refused(calling: Callers) -> None:
-    server = ScriptedServer(refused(401, "invalid_token"))
-    followed = await follow(await calling(server))
-
-    assert isinstance(followed.error, Refused)
-    assert followed.error.status == 401
-    assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("reply", "floor"),
-    [
-        (refused(429, "slow", {"Retry-After": "7"}), 7.0),
-        (refused(503, "stopping", {"Retry-After": "999999"}), 900.0),
-        (refused(503, "stopping", {"Retry-After": "junk"}), None),
-        (refused(503, "stopping"), None),
-        (said("x", 500), None),
-        (Answer(502, {}, [b"<html>"]), None),
-    ],
-)
-async def test_a_busy_server_is_unavailable_with_its_own_floor(
-    calling: Callers, reply: Answer, floor: float | None
-) -> None:
-    followed = await follow(await calling(ScriptedServer(reply)))
-
-    assert isinstance(followed.error, Unavailable)
-    assert followed.error.retry_after_s == floor
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        stream([frame(1)], kind="text/html"),
-        stream([frame(1)], kind=""),
-        Answer(204),
-        Answer(302, {"Location": "http://elsewhere/"}),
-    ],
-    ids=["html", "no kind", "204", "302"],
-)
-async def test_what_is_no_stream_is_unavailable_and_never_followed(
-    calling: Callers, reply: Answer
-) -> None:
-    server = ScriptedServer(reply)
-    followed = await follow(await calling(server))
-
-    assert isinstance(followed.error, Unavailable)
-    assert followed.events == []
-    assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "br", "zstd"])
-async def test_a_compressed_stream_is_refused(calling: Callers, encoding: str) -> None:
-    reply = stream([b"\x1f\x8b"], headers={"content-encoding": encoding})
-    followed = await follow(await calling(ScriptedServer(reply)))
-
-    assert isinstance(followed.error, Invalid)

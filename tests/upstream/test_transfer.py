@@ -17,7 +17,7 @@ from tests.fakes.scripted_server import (
     refused,
     said,
 )
-from tests.upstream.conftest import Callers
+from tests.upstream.callers import Callers
 
 
 class Counted(Struct):
