@@ -87,6 +87,19 @@ class Talk:
         if isinstance(self.host, ClaudeChat):
             await self.host.wait_idle()
 
+    def shown(self) -> str:
+        """All that the person, or the program around a stream, has been shown."""
+        if isinstance(self.host, ClaudeStream):
+            return str(self.host.records())
+        return self.host.pane.text(history=True)
+
+    async def leave(self) -> None:
+        """End it as its person does."""
+        if isinstance(self.host, ClaudeStream):
+            await self.host.close()
+        else:
+            await self.host.quit()
+
     def _turns_ended(self) -> int:
         if isinstance(self.host, ClaudeStream):
             return len(self.host.records("result"))

@@ -165,7 +165,7 @@ class House:
         environment = {**self.computer.environment, "PYTHONPATH": str(ROOT)}
         return await self._things.enter_async_context(puppet(environment))
 
-    # ---- what was written -------------------------------------------------------------
+    # ---- what was written ----------------------------------------------------------
 
     def log(self) -> list[dict[str, Any]]:
         """The bridge's log, a line for each event."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 
@@ -159,13 +160,13 @@ async def test_mail_waits_when_our_own_offers_used_up_eight_continuations(
     claude: ClaudeRig, house: House, bob: Talk
 ) -> None:
     alice = await house.script()
-    known = len(claude.model.turns())
     claude.model.enqueue(*(Step(hold=f"answer {place}") for place in range(9)))
 
     async with bob.turning("go on"):
         for place in range(9):
+            known = f"mail {place - 1}." if place else "go on"
             await wait_until(
-                lambda: len(claude.model.turns()) > known + place, f"request {place}"
+                partial(claude.model.turns, containing=known), f"the request of {known}"
             )
             await alice.send(f"mail {place}.")
             await house.until_row("bob", pending=1)
@@ -212,8 +213,9 @@ async def test_a_subagents_stop_delivers_nothing(
 ) -> None:
     alice = await house.script()
     task = {"description": "look", "prompt": "SUBTASK", "subagent_type": "Explore"}
+    waited_for = {**task, "run_in_background": False}
     claude.model.enqueue(
-        Step(when="go on", tool="Agent", arguments=task),
+        Step(when="go on", tool="Agent", arguments=waited_for),
         Step(when="SUBTASK", hold="subagent", say="looked"),
     )
 
