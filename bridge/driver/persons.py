@@ -21,9 +21,9 @@ from bridge.local.requests import AnyRequest
 from bridge.providers import discovery, process
 from bridge.providers.known import provider_named
 from bridge.upstream import api
+from bridge.version import VERSION
 
 Asker = OwnSession | Person | Nobody
-VERSION = "0.1.0"
 
 
 # ---- the bridge -------------------------------------------------------------------
