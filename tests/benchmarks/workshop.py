@@ -127,18 +127,23 @@ class Workshop:
 
     # ---- messages ----------------------------------------------------------------
 
-    def send(self, name: str) -> tuple[str, int]:
-        """A message straight to the server: its text, and when it was accepted (ns)."""
+    @property
+    def newest(self) -> str:
+        """The text of the message that was sent last."""
+        return f"Message number {self._number}: shall we look at the parser together?"
+
+    def send(self, name: str) -> int:
+        """A new message straight to the server: when it was accepted (ns)."""
         self._number += 1
-        text = f"Message number {self._number}: shall we look at the parser together?"
-        arguments = {"action": "send", "target": f"agent:{name}", "message": text}
+        said = {"target": f"agent:{name}", "message": self.newest}
+        arguments = {"action": "send", **said}
         answer = self._http.post(
             "/api/external/v1/call", json={"name": "messages", "arguments": arguments}
         )
         accepted = time.perf_counter_ns()
         if answer.status_code != 200:
             raise NotSo(f"the server said {answer.status_code}: {answer.text}")
-        return text, accepted
+        return accepted
 
     async def arrive(self, count: int = 1) -> None:
         """Until so many messages wait in the journal."""
