@@ -83,7 +83,7 @@ async def attach(bridge: Bridge, wish: Wish) -> Attached:
 
 def _was_heard(bridge: Bridge, wish: Wish) -> bool:
     """Whether any hook of this session has reached us, attached or not."""
-    return wish.by_hook or bridge.heard.get(wish.key) == wish.session_id
+    return wish.by_hook or (wish.key, wish.session_id) in bridge.hooked
 
 
 async def _child_id(bridge: Bridge, name: str) -> str:
@@ -230,7 +230,7 @@ def watch_process(bridge: Bridge, key: ProcessKey) -> None:
 async def _watch(bridge: Bridge, key: ProcessKey) -> None:
     await process.wait_gone(key)
     bridge.watched.discard(key)
-    bridge.heard.pop(key, None)
+    bridge.forget_process(key)
     for queue in bridge.roster.of_process(key):
         await stepping.step(bridge, queue, ProcessGone(bridge.clock.wall()))
 

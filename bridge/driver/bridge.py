@@ -1,7 +1,8 @@
 """The parts that every room of the driver shares; it decides nothing.
 
 Owns what is remembered of the whole bridge: the roster, which session a one-chat
-process is in, and the last verb that only the person may use.
+process is in, whose hooks were heard, and the last verb that only the person may
+use.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Bridge:
     limits: quota.Limits = field(default_factory=quota.Limits)
     roster: Roster = field(default_factory=Roster)
     heard: dict[ProcessKey, str] = field(default_factory=dict)
+    hooked: set[tuple[ProcessKey, str]] = field(default_factory=set)
     watched: set[ProcessKey] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
     last_privileged: str = ""
@@ -86,6 +88,16 @@ class Bridge:
             await work(*args)
         except BridgeError as error:
             self.log.error("work_ended", code=error.code, reason=error.message)
+
+    def forget_chat(self, key: ProcessKey, session_id: str) -> None:
+        """This session has ended in this process: its hooks speak no more."""
+        self.heard.pop(key, None)
+        self.hooked.discard((key, session_id))
+
+    def forget_process(self, key: ProcessKey) -> None:
+        """This process has ended, with every chat in it."""
+        self.heard.pop(key, None)
+        self.hooked = {chat for chat in self.hooked if chat[0] != key}
 
     def next_submission_number(self) -> int:
         """The place of a new submission in the order of all of this bridge."""

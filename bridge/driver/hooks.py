@@ -97,12 +97,15 @@ def _hear(bridge: Bridge, dialogue: HookDialogue, stdin: bytes) -> Hook:
 async def _note_session(bridge: Bridge, hook: Hook) -> None:
     """A one-chat process that speaks of another session has left the old one."""
     said = hook.said
-    if not identity.has_one_chat(hook.provider.NAME) or said.is_subagent:
+    if said.is_subagent:
         return
     if said.event is HookEvent.SESSION_ENDED:
-        bridge.heard.pop(hook.key, None)
+        bridge.forget_chat(hook.key, said.session_id)
         return
     if said.event not in _SPEAKS_OF_NOW:
+        return
+    bridge.hooked.add((hook.key, said.session_id))
+    if not identity.has_one_chat(hook.provider.NAME):
         return
     bridge.heard[hook.key] = said.session_id
     for queue in bridge.roster.of_process(hook.key):
