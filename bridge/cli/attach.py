@@ -63,7 +63,13 @@ def attach(
     """Attach a live chat, so that other agents can write to it under NAME."""
     wish = Wish(name, provider, session, native_pid, purpose, Path.cwd(), yes, dry_run)
     prepared = invocation.ask_for(
-        PrepareReply, Prepare(provider=provider, folder=str(wish.folder))
+        PrepareReply,
+        Prepare(
+            provider=provider,
+            session_id=session,
+            native_pid=native_pid,
+            folder=str(wish.folder),
+        ),
     )
     if prepared.caller == "own":
         _finish(invocation, wish, prepared, (), _own(invocation, wish))

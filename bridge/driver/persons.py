@@ -73,7 +73,10 @@ def prepare(
 ) -> replies.PrepareReply:
     """What an attach would choose from."""
     if isinstance(caller, OwnSession):
-        return replies.PrepareReply("own", (_own_row(bridge, caller),))
+        chosen = (request.provider, request.session_id, request.native_pid)
+        identity.check(authority.may_attach(caller, *chosen))
+        own = _own_row(bridge, caller, request.folder)
+        return replies.PrepareReply("own", (own,))
     found = discovery.live_sessions(
         process.pids_of_user(), process.facts_of, process.marks_of
     )
@@ -94,7 +97,7 @@ def _row(bridge: Bridge, found: discovery.LiveSession) -> replies.SessionRow:
     )
 
 
-def _own_row(bridge: Bridge, caller: OwnSession) -> replies.SessionRow:
+def _own_row(bridge: Bridge, caller: OwnSession, folder: str) -> replies.SessionRow:
     session_id = identity.own_session(bridge, caller)
     key = process.key_of(caller.process)
     known = bridge.roster.present(caller.provider, session_id, key)
@@ -102,6 +105,7 @@ def _own_row(bridge: Bridge, caller: OwnSession) -> replies.SessionRow:
         provider=caller.provider,
         session_id=session_id,
         pid=caller.process.pid,
+        folder=folder,
         attached_as=known.record.name if known is not None else "",
     )
 

@@ -52,9 +52,14 @@ class Stop(Request, frozen=True, tag="stop"):
 
 
 class Prepare(Request, frozen=True, tag="prepare"):
-    """What would an attach choose from? Changes nothing. Answer: PrepareReply."""
+    """What would an attach choose from? Changes nothing. Answer: PrepareReply.
+
+    What an attach with the same choice would be refused for is refused here.
+    """
 
     provider: Line = ""
+    session_id: Line = ""
+    native_pid: Pid = 0
     folder: FilePath = ""
 
 

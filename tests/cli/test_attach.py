@@ -77,6 +77,18 @@ def test_what_an_agent_may_not_choose_reaches_the_daemon_which_refuses_it(
     assert "confirm" not in daemon.asked[-1]
 
 
+def test_what_an_agent_may_not_choose_is_refused_to_a_dry_run_too(
+    run: Run, daemon: FakeDaemon
+) -> None:
+    daemon.refuse("prepare", "own_session_only", 3)
+
+    ran = run("attach", "bob", "--session", "another", "--native-pid", "9", "--dry-run")
+
+    assert ran.exit_code == 3
+    assert daemon.asked[-1]["session_id"] == "another"
+    assert daemon.asked[-1]["native_pid"] == 9
+
+
 # ---- the person ---------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ EXAMPLES: list[AnyRequest] = [
     requests.Hello(),
     requests.Status(),
     requests.Stop(),
-    requests.Prepare(folder="/home/me/project"),
+    requests.Prepare(provider="codex", native_pid=7, folder="/home/me/project"),
     requests.Attach(name="bob", provider="codex", session_id="s", native_pid=7),
     requests.Detach(name="bob"),
     requests.Agents(),
