@@ -49,10 +49,13 @@ class Talk:
     @property
     def turns_ended(self) -> int:
         """How many turns are over, their hooks included."""
-        if self._record is None:
-            return 0
-        kinds = [line["payload"].get("type") for line in _lines(self._record)]
-        return kinds.count("task_complete")
+        return 0 if self._record is None else _turns_ended(self._record)
+
+    @property
+    def subagents_ended(self) -> int:
+        """How many turns of its subagents are over."""
+        later = records(self.codex) - self._others - {self._record}
+        return sum(map(_turns_ended, later))
 
     @property
     def requests(self) -> list[ModelRequest]:
@@ -163,6 +166,11 @@ async def attach(house: House, talk: Talk, name: str = "carol") -> None:
 def records(codex: CodexRig) -> set[Path]:
     """Codex's own records of its threads."""
     return set((codex.codex_home / "sessions").rglob("rollout-*.jsonl"))
+
+
+def _turns_ended(record: Path) -> int:
+    kinds = [line["payload"].get("type") for line in _lines(record)]
+    return kinds.count("task_complete")
 
 
 def _lines(record: Path) -> Iterator[dict[str, Any]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bridge.core import texts
-from tests.fakes.model_server import Step
-from tests.real_clients.codex_chats import Talk, attach, install, open_talk, tool
+from tests.fakes.model_server import ModelRequest, Step
+from tests.real_clients.codex_chats import Talk, attach, install, open_talk
 from tests.real_clients.house import House
 from tests.real_clients.offers import bodies_in, offers_in
 from tests.real_clients.rig.codex import CodexRig
@@ -96,43 +96,41 @@ async def test_an_unattached_chat_is_never_told_anything(
     assert (await house.row("carol"))["pending"] == 1
 
 
-async def test_a_subagents_tools_are_refused(
-    codex: CodexRig, house: House, carol: Talk
-) -> None:
+async def test_a_subagents_tools_are_refused(codex: CodexRig, carol: Talk) -> None:
     await carol.until_tools()
-    peers = tool("peers")
     codex.model.enqueue(
         Step(tool="spawn_agent", arguments={"message": SUBAGENT}, when="begin"),
-        Step(tool=peers.tool, when=SUBAGENT),
+        Step(tool="agent_message_peers", when=SUBAGENT),
     )
 
     await carol.turn("begin")
-    await wait_until(
-        lambda: codex.model.turns(containing="A subagent has no messages of its own"),
-        "the answer to the subagent",
-    )
+    await wait_until(lambda: carol.subagents_ended, "the end of the subagent")
 
-    (told,) = codex.model.turns(containing="A subagent has no messages of its own")
-    assert told.source == "subagent"
+    asked, told = subagent_requests(codex)
+    assert "agent_message_peers" in asked.tool_names
+    assert "A subagent has no messages of its own" in told.arrived
 
 
-async def test_a_subagents_end_brings_it_nothing_and_its_chat_everything(
+async def test_a_subagents_end_brings_it_nothing_and_the_chats_own_brings_all(
     codex: CodexRig, house: House, carol: Talk
 ) -> None:
     alice = await house.script()
     await alice.send("for carol alone", to="carol")
     await house.until_row("carol", pending=1)
-    spawn = {"message": SUBAGENT}
     codex.model.enqueue(
-        Step(tool="spawn_agent", arguments=spawn, when="begin"),
-        Step(say="I looked around", when=SUBAGENT),
-        Step(tool="wait_agent", when="agent_id"),
+        Step(tool="spawn_agent", arguments={"message": SUBAGENT}, when="begin"),
+        Step(hold="the subagent's end", when="agent_id"),
     )
+    ended = carol.turns_ended
 
-    await carol.turn("begin")
+    await carol.host.type("begin")
+    await wait_until(lambda: carol.subagents_ended, "the end of the subagent")
+    waiting = await house.row("carol")
+    codex.model.release("the subagent's end")
+    await wait_until(lambda: carol.turns_ended > ended, "the end of the turn")
 
-    subagent = [r for r in codex.model.turns() if r.source == "subagent"]
-    assert bodies_in(subagent) == []
+    assert waiting["pending"] == 1
+    assert bodies_in(subagent_requests(codex)) == []
     assert carol.bodies == ["for carol alone"]
 
 
@@ -143,14 +141,16 @@ async def test_a_subagents_prompt_attaches_nothing(
     command = "agentworks attach evil"
     spawn = Step(tool="spawn_agent", arguments={"message": command}, when="begin")
     codex.model.enqueue(spawn)
-    talk = await open_talk(codex)
+    chat = await open_talk(codex)
 
-    await talk.turn("begin")
-    await wait_until(
-        lambda: [r for r in codex.model.turns() if r.source == "subagent"],
-        "the subagent at the model",
-    )
+    await chat.turn("begin")
+    await wait_until(lambda: chat.subagents_ended, "the end of the subagent")
 
-    (asked,) = [r for r in codex.model.turns() if r.source == "subagent"]
+    (asked,) = subagent_requests(codex)
     assert command in asked.new_text
     assert await house.row("evil") == {}
+
+
+def subagent_requests(codex: CodexRig) -> list[ModelRequest]:
+    """What the subagents asked the model."""
+    return [each for each in codex.model.turns() if each.source == "subagent"]
