@@ -5,7 +5,8 @@ under a shield, with no deadline, so a client that stops reading could hold a
 stream and the server's stop for ever. The parts of its trio worker are
 therefore put together here, around a listener whose streams give up a write
 after a while. Promises that a slow client loses its connection, that
-connections are bounded, and that stopping ends within the grace.
+connections are bounded, that one which fails takes no other with it, and that
+stopping ends within the grace.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from hypercorn.typing import ConnectionState
 from starlette.types import ASGIApp
 
 from bridge.log import Log
+from bridge.server.faults import named
 from bridge.server.limits import Settings
 
 # Hypercorn blocks for good when a finished call leaves more unread body chunks
@@ -38,6 +40,9 @@ class BoundedStream(trio.abc.HalfCloseableStream):
         self._stream = stream
         self._send_wait_s = send_wait_s
         self._listener = listener
+        # Race: Hypercorn ends a broken call in one task while another ends its
+        # answer (test_an_answer_and_its_end_may_meet).
+        self._sending = trio.Lock()
         # Hypercorn asks the socket for its addresses.
         self.socket = stream.socket
 
@@ -46,7 +51,8 @@ class BoundedStream(trio.abc.HalfCloseableStream):
         long.
         """
         with trio.move_on_after(self._send_wait_s) as waiting:
-            await self._stream.send_all(data)
+            async with self._sending:
+                await self._stream.send_all(data)
         if waiting.cancelled_caught:
             self._listener.log.warning("slow_client_closed")
             await trio.aclose_forcefully(self)
@@ -62,7 +68,8 @@ class BoundedStream(trio.abc.HalfCloseableStream):
 
     async def send_eof(self) -> None:
         """See trio."""
-        await self._stream.send_eof()
+        async with self._sending:
+            await self._stream.send_eof()
 
     async def aclose(self) -> None:
         """See trio."""
@@ -137,13 +144,21 @@ async def serve_http(
     """
     bounded = BoundedListener(listener, settings, log)
     context = WorkerContext(None)
-    connection = partial(
+    speak = partial(
         TCPServer,
         ASGIWrapper(cast("Any", app)),
         _config(settings),
         context,
         ConnectionState({}),
     )
+
+    async def connection(stream: BoundedStream) -> None:
+        try:
+            await speak(cast("Any", stream))
+        except Exception as error:  # not ours, and not a reason to leave the others
+            log.error("connection_failed", error=named(error))
+            await trio.aclose_forcefully(stream)
+
     async with trio.open_nursery() as connections:
         async with trio.open_nursery() as accepting:
             accepting.start_soon(

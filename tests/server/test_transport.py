@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio
+from starlette.applications import Starlette
 
 from bridge.log import open_log
 from bridge.server.limits import Settings
 from bridge.server.listening import open_listener
-from bridge.server.transport import BoundedListener
+from bridge.server.transport import BoundedListener, serve_http
 from tests.fakes.clock import FakeClock
 from tests.fakes.message_server import BRIDGE, NET_S, Served, good
 
@@ -40,6 +42,85 @@ async def test_a_write_that_is_not_taken_ends_the_connection(tmp_path: Path) -> 
     await bounded.wait_until_none()
     await client.aclose()
     await bounded.aclose()
+
+
+async def test_an_answer_and_its_end_may_meet(tmp_path: Path) -> None:
+    bounded = listening(tmp_path, Settings())
+    client = await trio.open_unix_socket(str(tmp_path / "server.sock"))
+    accepted = await bounded.accept()
+
+    answer = b"x" * 1_000_000  # more than is taken at once
+    received = b""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(accepted.send_all, answer)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(accepted.send_eof)
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.fail_after(NET_S):
+            while chunk := await client.receive_some():
+                received += chunk
+
+    assert received == answer
+    await bounded.abort()
+    await client.aclose()
+    await bounded.aclose()
+
+
+async def test_a_connection_that_fails_takes_no_other_with_it(tmp_path: Path) -> None:
+    log = io.StringIO()
+    listener = open_listener(tmp_path / "server.sock")
+    listener.setblocking(False)
+    listening_ = trio.SocketListener(trio.socket.from_stdlib_socket(listener))
+    stopping = trio.Event()
+    path = str(tmp_path / "server.sock")
+    async with trio.open_nursery() as nursery:
+        await nursery.start(
+            serve_http,
+            Starlette(),
+            cast("trio.SocketListener", Failing(listening_)),
+            Settings(),
+            stopping,
+            open_log(log, FakeClock()),
+        )
+        first, second = [await trio.open_unix_socket(path) for _ in range(2)]
+        with trio.fail_after(NET_S):
+            assert await first.receive_some() == b""
+            await second.send_all(b"GET / HTTP/1.1\r\nHost: bridge\r\n\r\n")
+            assert (await second.receive_some()).startswith(b"HTTP/1.1 404")
+        stopping.set()
+    for client in (first, second):
+        await client.aclose()
+
+    assert "connection_failed" in log.getvalue()
+
+
+class Failing:
+    """A listener whose first connection raises what nobody expects."""
+
+    def __init__(self, listener: trio.SocketListener) -> None:
+        self._listener = listener
+        self._is_first = True
+
+    async def accept(self) -> object:
+        accepted = await self._listener.accept()
+        is_first, self._is_first = self._is_first, False
+        return Unreadable(accepted) if is_first else accepted
+
+    async def aclose(self) -> None:
+        await self._listener.aclose()
+
+
+class Unreadable:
+    """A connection of which nothing can be read."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.socket = stream.socket
+        self.aclose = stream.aclose
+        self.send_eof = stream.send_eof
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        await trio.lowlevel.checkpoint()
+        raise RuntimeError("not the client's fault")
 
 
 async def test_a_connection_too_many_is_closed_at_once(tmp_path: Path) -> None:
