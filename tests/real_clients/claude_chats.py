@@ -111,10 +111,10 @@ def tool(name: str) -> str:
     return f"mcp__plugin_agentworks_messages__agent_message_{name}"
 
 
-def allow_tools(claude: ClaudeRig, *others: str) -> None:
-    """Answer beforehand what Claude would ask the person about our tools."""
+def allow_tools(claude: ClaudeRig) -> None:
+    """Answer beforehand what Claude would ask the person about tools and command."""
     ours = [f"mcp__plugin_agentworks_messages__{name}" for name in TOOLS]
-    claude.add_settings({"permissions": {"allow": [*ours, *others]}})
+    claude.add_settings({"permissions": {"allow": [*ours, "Bash(agentworks:*)"]}})
 
 
 async def open_talk(

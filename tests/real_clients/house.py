@@ -144,6 +144,19 @@ class House:
 
         return await until_some(look, f"{name} with {wanted}")
 
+    async def quiet(
+        self, name: str, *, more_than_s: float = 0, less_than_s: float = 1e9
+    ) -> float:
+        """Wait until its last contact is so long, or so short, ago; how long."""
+
+        async def look() -> float | None:
+            ago_s = float((await self.row(name))["last_contact_s"])
+            return ago_s if more_than_s < ago_s < less_than_s else None
+
+        ago_s = await until_some(look, f"the last contact of {name}")
+        assert ago_s is not None
+        return ago_s
+
     async def script(self, name: str = "alice") -> Script:
         """A script that the person has attached under this name."""
         process = await self._puppet()
