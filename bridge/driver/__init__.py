@@ -1,6 +1,7 @@
 """Runs the core: one queue per attachment, effects in order, saves before all else.
 
 queue      one attachment: its events in order, each commit before it shows
+deliveries the rows of one attachment, found by id and by state
 offering   one offer: chosen, saved, handed to a route, its outcome saved
 streaming  what the server's stream says, until it ends and is opened again
 outgoing   submissions, receipts and progress on their way to the server

@@ -79,7 +79,7 @@ def is_due(queue: AttachmentQueue, occasion: Occasion, at: float) -> bool:
     return bool(
         _waiting(queue, occasion)
         or setup.is_due(queue.record)
-        or naming.to_be_named(queue.deliveries.values(), at)
+        or queue.to_be_named(at)
         or queue.refused_untold()
     )
 
@@ -142,7 +142,7 @@ def _spoken(queue: AttachmentQueue, occasion: Occasion, at: float) -> OfferConte
     return OfferContent(
         attachment=record,
         nonce="",
-        unsure=naming.to_be_named(queue.deliveries.values(), at),
+        unsure=queue.to_be_named(at),
         refused=tuple(queue.refused_untold()),
         setup=setup.text(record, occasion.roster, program) if setup_due else "",
         guidance=guidance.text(record, program) if guidance_due else "",

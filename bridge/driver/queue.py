@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bridge.clock import Clock
 from bridge.core import attachment as attachment_machine
 from bridge.core import delivery as delivery_machine
-from bridge.core import loopguard, quota, release
+from bridge.core import loopguard, naming, quota, release
 from bridge.core import outbox as outbox_machine
 from bridge.core.effects import (
     Effect,
@@ -46,9 +46,11 @@ from bridge.core.records import (
     SubmissionState,
 )
 from bridge.core.setup import RosterEntry
+from bridge.driver.deliveries import Deliveries
 
 Change = tuple[MessageId, Event]
 _BY_HAND = ("admitted", "processed")
+_UNSURE = (DeliveryState.OFFERED, DeliveryState.AMBIGUOUS)
 _WAITING = (DeliveryState.PENDING, DeliveryState.OFFERING, DeliveryState.RECALLED)
 
 
@@ -73,8 +75,7 @@ class AttachmentQueue:
         clock: Clock,
     ) -> None:
         self.record = record
-        self.deliveries = {row.message_id: row for row in deliveries}
-        self.body_bytes = quota.body_bytes(self.deliveries.values())
+        self.deliveries = Deliveries(deliveries)
         self.receipts = list(receipts)
         self.submissions = {row.submission_id: row for row in submissions}
         self.turn = trio.Lock()
@@ -160,8 +161,7 @@ class AttachmentQueue:
         if isinstance(save, SaveReceiptState):
             self._settle(save.receipt)
         if isinstance(save, SaveDelivery):
-            self._count_bytes(save.delivery)
-            self.deliveries[save.delivery.message_id] = save.delivery
+            self.deliveries.put(save.delivery)
         if isinstance(save, SaveMessage):
             highest = max(self.record.watermark, save.delivery.sequence)
             self.record = replace(self.record, watermark=highest)
@@ -171,16 +171,11 @@ class AttachmentQueue:
         if isinstance(save, ForgetSubmission):
             self.submissions.pop(save.submission_id, None)
         if isinstance(save, Forget):
-            self.deliveries.pop(save.message_id, None)
+            self.deliveries.forget(save.message_id)
 
     def _settle(self, receipt: Receipt) -> None:
         settled = replace(receipt, state=ReceiptState.UNSENT)
         self.receipts = [row for row in self.receipts if row != settled]
-
-    def _count_bytes(self, after: Delivery) -> None:
-        before = self.deliveries.get(after.message_id)
-        gone = quota.body_bytes([before]) if before is not None else 0
-        self.body_bytes += quota.body_bytes([after]) - gone
 
     def count(self, what: str) -> None:
         """Something late or repeated happened once more."""
@@ -211,8 +206,11 @@ class AttachmentQueue:
 
     def in_state(self, *states: DeliveryState) -> list[Delivery]:
         """Rows in these states, oldest first."""
-        rows = [row for row in self.deliveries.values() if row.state in states]
-        return sorted(rows, key=lambda row: row.sequence)
+        return self.deliveries.in_state(*states)
+
+    def to_be_named(self, at: float) -> tuple[Delivery, ...]:
+        """What the next offer names as perhaps not arrived."""
+        return naming.to_be_named(self.in_state(*_UNSURE), at)
 
     def offered_through(self) -> int:
         """The highest sequence with nothing waiting at or below it."""
@@ -242,7 +240,7 @@ class AttachmentQueue:
 
     def usage(self) -> quota.Usage:
         """Rows, and UTF-8 bytes of the bodies that are kept."""
-        return quota.Usage(len(self.deliveries), self.body_bytes)
+        return quota.Usage(len(self.deliveries), self.deliveries.body_bytes)
 
     @property
     def is_present(self) -> bool:

@@ -1,0 +1,54 @@
+"""The delivery rows of one attachment, found by id and by state.
+
+A hook asks what waits while its host stands still, and thousands of rows may have
+been dealt with: they are kept apart by state, so that those cost it nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from bridge.core import quota
+from bridge.core.ids import MessageId
+from bridge.core.records import Delivery, DeliveryState
+
+
+class Deliveries(Mapping[MessageId, Delivery]):
+    """Rows by message id; `body_bytes` is what their bodies take."""
+
+    def __init__(self, rows: Iterable[Delivery] = ()) -> None:
+        self.body_bytes = 0
+        self._rows: dict[MessageId, Delivery] = {}
+        self._by_state: defaultdict[DeliveryState, dict[MessageId, Delivery]]
+        self._by_state = defaultdict(dict)
+        for row in rows:
+            self.put(row)
+
+    def __getitem__(self, message_id: MessageId) -> Delivery:
+        return self._rows[message_id]
+
+    def __iter__(self) -> Iterator[MessageId]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def put(self, row: Delivery) -> None:
+        """The row in the place of the one that was there."""
+        self.forget(row.message_id)
+        self._rows[row.message_id] = row
+        self._by_state[row.state][row.message_id] = row
+        self.body_bytes += quota.body_bytes([row])
+
+    def forget(self, message_id: MessageId) -> None:
+        """No row any more; nothing when there is none."""
+        row = self._rows.pop(message_id, None)
+        if row is not None:
+            del self._by_state[row.state][message_id]
+            self.body_bytes -= quota.body_bytes([row])
+
+    def in_state(self, *states: DeliveryState) -> list[Delivery]:
+        """Rows in these states, oldest first."""
+        rows = [row for state in states for row in self._by_state[state].values()]
+        return sorted(rows, key=lambda row: row.sequence)
