@@ -28,7 +28,7 @@ clients: ## install the pinned vendor programs that the real-client tests drive
 
 real-clients: clients ## drive the real Claude Code and Codex, offline
 	@packaging/scripts/setup.sh dev
-	AGENTWORKS_REQUIRE_CLIENTS=1 .venv/bin/python -m pytest -q -m real_client tests
+	AGENTWORKS_REQUIRE_CLIENTS=1 .venv/bin/python -m pytest -q -n 2 --dist loadfile -m real_client tests
 
 crash: ## kill the daemon at every write to its journal
 	@packaging/scripts/setup.sh dev
