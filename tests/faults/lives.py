@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import trio
@@ -105,8 +105,13 @@ class Lives:
 
     async def kill(self) -> None:
         """End it as a crash does."""
-        os.kill(self._pid, signal.SIGKILL)
+        self.strike()
         await self.end()
+
+    def strike(self) -> None:
+        """End whatever still runs of it; its mother has not waited for it yet."""
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
 
     @property
     def said(self) -> str:
