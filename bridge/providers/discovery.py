@@ -8,7 +8,7 @@ session is one whose own process says so. Facts and environments come from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -79,7 +79,8 @@ def evidence_of(
     inherited = (environments[nearest] if found else None) or {}
     below = [_marks(each, inherited) for each in environments[:nearest]]
     above = [_marks(each, {}) for each in environments[nearest:] if looks_above]
-    session_id = _own_session(found[0].provider, environments[0]) if found else ""
+    shells = environments[: max(nearest, 1)]
+    session_id = _own_session(found[0].provider, shells) if found else ""
     return Evidence(ancestry, found, (*below, *above), session_id)
 
 
@@ -125,12 +126,18 @@ def _found(ancestry: Ancestry, is_script: IsScript) -> Iterable[ProviderFound]:
             yield ProviderFound(name, place, PROVIDERS[name].SHELL_MARKS)
 
 
-def _own_session(provider: str, environment: Mapping[str, str] | None) -> str:
-    """Empty where the host names none, or hints that contradict each other."""
+def _own_session(provider: str, shells: Sequence[Mapping[str, str] | None]) -> str:
+    """The chat that the command's environment names; `shells` are it and those above.
+
+    Empty where it names none, where hints contradict each other, or where one of
+    the shells above names another chat.
+    """
+    session_of = PROVIDERS[provider].session_of_environment
     try:
-        return PROVIDERS[provider].session_of_environment(environment or {}) or ""
+        own, *above = [session_of(shell or {}) or "" for shell in shells]
     except Refused:
         return ""
+    return own if all(each in ("", own) for each in above) else ""
 
 
 def _marks(

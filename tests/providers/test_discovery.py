@@ -201,6 +201,22 @@ def test_a_command_of_a_subagent_has_no_session() -> None:
     assert isinstance(call_caller(tree.evidence()), Nobody)
 
 
+def test_a_command_that_names_another_chat_than_its_shell_has_no_session() -> None:
+    forged = dict.fromkeys(
+        ("CODEX_SESSION_ID", "CODEX_THREAD_ID"), "0000002d-0000-4000-8000-000000000000"
+    )
+    tree = Tree(BASH, BASH, CODEX, INIT, at_0=CODEX_SHELL | forged, at_1=CODEX_SHELL)
+
+    assert tree.evidence().session_id == ""
+    assert isinstance(call_caller(tree.evidence()), Nobody)
+
+
+def test_a_command_keeps_its_session_below_a_cleaned_shell() -> None:
+    tree = Tree(BASH, BASH, CODEX, INIT, at_0=CODEX_SHELL, at_1={})
+
+    assert tree.evidence().session_id == CODEX_SHELL["CODEX_THREAD_ID"]
+
+
 def test_a_plain_terminal_is_the_persons() -> None:
     assert isinstance(call_caller(Tree(BASH, INIT).evidence()), Person)
 
