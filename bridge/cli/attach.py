@@ -7,6 +7,7 @@ there is no choice and no set-up: the daemon attaches that very chat.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -90,14 +91,20 @@ def _chosen(wish: Wish, prepared: PrepareReply) -> tuple[SessionRow, ...]:
     free = [row for row in prepared.sessions if not row.attached_as]
     if wish.is_trial or not free:
         return tuple(free)
-    if len(free) == 1 and wish.is_agreed:
-        return tuple(free)
+    here = [row for row in free if _is_in(wish.folder, row)]
+    if wish.is_agreed and len(here) < 2:
+        # A yes is given in this folder: a chat of another one is chosen by hand.
+        return tuple(here)
     lines = [
         f"{row.provider}  {row.session_id}  {row.folder}  {row.note}".rstrip()
         for row in free
     ]
     places = choose("Which chat?", lines, may_take_all=not wish.name)
     return tuple(free[place] for place in places)
+
+
+def _is_in(folder: Path, row: SessionRow) -> bool:
+    return bool(row.folder) and os.path.realpath(row.folder) == os.path.realpath(folder)
 
 
 def _named(wish: Wish, found: Sequence[SessionRow]) -> SessionRow:
@@ -189,4 +196,4 @@ def _finish(
         return
     for each in done:
         words = f"{chat_word(each.provider)} attach {wish.name}".strip()
-        say(f"No chat is live. Start one in {each.folder} and type: {words}")
+        say(f"No chat is live in {each.folder}: start one there and type: {words}")

@@ -243,6 +243,35 @@ def test_without_a_live_chat_the_project_is_set_up_and_the_chat_command_told(
     assert [request["verb"] for request in person.asked] == ["prepare"]
 
 
+def test_a_yes_takes_the_only_chat_of_this_folder(
+    run: Run, person: FakeDaemon, project: Path
+) -> None:
+    person.replies["prepare"]["sessions"] += [
+        {"provider": "claude", "session_id": "s-2", "pid": 8, "folder": "/elsewhere"}
+    ]
+
+    ran = run("attach", "bob", "--yes")
+
+    assert ran.exit_code == 0, ran.err
+    assert [r["session_id"] for r in person.asked if r["verb"] == "attach"] == ["s-1"]
+
+
+def test_a_yes_never_chooses_a_chat_of_another_folder(
+    run: Run, person: FakeDaemon, project: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    person.replies["prepare"]["sessions"] = [SESSION | {"folder": str(elsewhere)}]
+
+    ran = run("attach", "bob", "--provider", "claude", "--yes")
+
+    assert ran.exit_code == 0, ran.err
+    assert [request["verb"] for request in person.asked] == ["prepare"]
+    assert list(elsewhere.iterdir()) == []
+    assert (project / SETTINGS).exists()
+    assert "/agentworks attach bob" in ran.out
+
+
 def test_without_a_provider_on_path_it_is_to_be_named(
     run: Run, person: FakeDaemon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
