@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -17,8 +16,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from bridge.cli.apart import start_apart
-from bridge.cli.demo_play import Begun, Ended, Line, Played
+from bridge.cli.apart import started_apart
+from bridge.cli.demo_play import Ended, Line, Played
 from bridge.cli.demo_scenes import Step
 from bridge.cli.invocation import Invocation, verb
 from bridge.cli.present import document, say, styled
@@ -56,25 +55,15 @@ def _watch(folder: Path, steps: list[Step], is_quiet: bool) -> bool:
     """Play it; True when it came to its end and all was so."""
     command = (sys.executable, "-P", "-m", _PLAY, str(folder))
     environment = clean_environment(os.environ)
-    playing = 0
-    with open(start_apart(command, environment, folder / "play.log"), "rb") as output:
-        try:
-            for line in map(_lines.decode, output):
-                match line:
-                    case Begun(pid=pid):
-                        playing = pid
-                    case Played(step=step):
-                        steps.append(step)
-                        if not is_quiet:
-                            _show(step)
-                    case Ended(ok=ok):
-                        return ok
-        except BaseException:
-            # Interrupted: it ends what it started, and we wait until it has.
-            if playing:
-                os.kill(playing, signal.SIGTERM)
-                output.read()
-            raise
+    with started_apart(command, environment, folder / "play.log") as output:
+        for line in map(_lines.decode, output):
+            match line:
+                case Played(step=step):
+                    steps.append(step)
+                    if not is_quiet:
+                        _show(step)
+                case Ended(ok=ok):
+                    return ok
     return False
 
 

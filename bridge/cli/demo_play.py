@@ -1,13 +1,12 @@
 """The demo's own process: plays every step and tells what was seen.
 
 Runs apart from the command that started it. Owns the stage. Promises one JSON
-line for each step on standard output, its own pid first, and that everything on
-the stage is ended also when nobody listens any more or a signal ends it.
+line for each step on standard output, and that everything on the stage is ended
+also when nobody listens any more or SIGTERM ends it.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from contextlib import aclosing
@@ -24,12 +23,6 @@ from bridge.clock import SystemClock
 PLAY_S = 180.0
 
 
-class Begun(msgspec.Struct, frozen=True, tag_field="line", tag="begun"):
-    """The first line: whom to stop."""
-
-    pid: int
-
-
 class Played(msgspec.Struct, frozen=True, tag_field="line", tag="played"):
     """One step."""
 
@@ -42,12 +35,11 @@ class Ended(msgspec.Struct, frozen=True, tag_field="line", tag="ended"):
     ok: bool
 
 
-Line = Begun | Played | Ended
+Line = Played | Ended
 
 
 async def play(folder: Path) -> None:
     """Everything, in an empty folder."""
-    _tell(Begun(os.getpid()))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_stop_on_signal, nursery.cancel_scope)
         with trio.fail_after(PLAY_S):

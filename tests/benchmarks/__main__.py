@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from contextlib import suppress
@@ -17,7 +18,7 @@ from pathlib import Path
 import msgspec
 import trio
 
-from bridge.cli.apart import start_apart
+from bridge.cli.apart import started_apart
 from bridge.service.background import clean_environment
 from tests.benchmarks.footprint import bridge_row, embedded_rows
 from tests.benchmarks.hcom import hcom_rows
@@ -30,10 +31,24 @@ _QUICK = Choice(rounds=60, messages=60, settle_s=8, idle_s=5)
 
 
 async def measure(folder: Path, choice: Choice) -> None:
-    """Everything, one after the other; the rows go to a file."""
+    """Everything, or as much as there is time for until SIGTERM."""
+    with trio.open_signal_receiver(signal.SIGTERM) as signals:
+        async with trio.open_nursery() as nursery:
+
+            async def measure_all() -> None:
+                await measure_in(folder, choice)
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(measure_all)
+            await anext(signals)
+            nursery.cancel_scope.cancel()
+
+
+async def measure_in(folder: Path, choice: Choice) -> None:
+    """One after the other; the rows go to a file."""
     rows: list[Row] = []
     async with open_workshop(folder / "apart") as shop:
-        tell("hooks")
+        tell(f"hooks (load {os.getloadavg()[0]:.1f})")
         if not shop.ask_is_compiled:
             tell("no C compiler here: every hook is the Python twin")
         rows += await hook_rows(shop, choice)
@@ -89,9 +104,9 @@ def measured_apart(folder: Path, choice: Choice) -> int:
     environment = {**clean_environment(os.environ), "PYTHONPATH": str(ROOT)}
     log = folder / "bench.log"
     words = msgspec.json.encode(choice).decode()
-    with open(start_apart((*command, words), environment, log)) as output:
+    with started_apart((*command, words), environment, log) as output:
         for line in output:
-            say(line.rstrip())
+            say(line.decode().rstrip())
     rows: list[Row] = []
     with suppress(FileNotFoundError):
         rows = msgspec.json.decode((folder / _ROWS).read_bytes(), type=list[Row])
