@@ -90,11 +90,8 @@ async def test_a_detach_revokes_the_child_and_removes_the_local_state(
     done = await computer.person("detach", name="bob")
 
     assert done == {"name": "bob", "queued": []}
-
-    async def is_gone() -> bool:
-        return not lease.exists() and await computer.row("bob") is None
-
-    await until_some(is_gone, "the end of the detach")
+    await computer.until_gone("bob")
+    assert not lease.exists()
     assert await bob.stop() == ""
     with pytest.raises(Denied):
         await bob.verb("peers")
@@ -116,11 +113,7 @@ async def test_a_detach_lists_what_was_never_sent(computer: Computer) -> None:
 
     done = await computer.person("detach", name="alice")
     await computer.start_server()
-
-    async def is_gone() -> bool:
-        return await computer.row("alice") is None
-
-    await until_some(is_gone, "the end of the detach")
+    await computer.until_gone("alice")
     assert done == {"name": "alice", "queued": ["never-1"]}
     page = await computer.person("messages_read", agent="bob")
     assert page["messages"] == []

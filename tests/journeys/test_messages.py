@@ -161,6 +161,7 @@ async def test_a_reply_to_a_forgotten_message_says_how_to_answer_it(
     sent = await alice.send("bob", "before the detach")
     await bob.mail()
     await computer.person("detach", name="bob")
+    await computer.until_gone("bob")
     await computer.attach(bob, "bob")
 
     with pytest.raises(Denied, match="message read --provider script") as denied:

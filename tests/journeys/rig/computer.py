@@ -216,6 +216,14 @@ class Computer:
 
         return await until_some(look, f"{name} with {wanted}")
 
+    async def until_gone(self, name: str) -> None:
+        """Wait until the person sees no such name any more."""
+
+        async def is_gone() -> bool:
+            return await self.row(name) is None
+
+        await until_some(is_gone, f"the end of {name}'s detach")
+
     async def _puppet(self) -> Puppet:
         return await self._things.enter_async_context(puppet(self.environment))
 
