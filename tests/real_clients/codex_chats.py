@@ -8,13 +8,14 @@ gets them. Promises that a turn is over only when Codex wrote so.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import trio
 
-from tests.fakes.model_server import ModelRequest, Step
+from tests.fakes.model_server import Answer, ModelRequest, Step
 from tests.real_clients.house import House
 from tests.real_clients.offers import bodies_in, offers_in
 from tests.real_clients.rig.codex import CodexChat, CodexRig
@@ -71,20 +72,29 @@ class Talk:
     async def command(self, text: str, answer: str) -> None:
         """Type a command of ours; `answer` is what it must be answered with."""
         assert answer not in self.host.pane.text(), "it would prove nothing"
-        ended = self.turns_ended
-        await self.host.ask(text, answer)
-        await self._ended(ended, text)
+        async with self.turning(text):
+            await self.host.pane.wait_text(answer)
 
-    async def turn(self, prompt: str, *answers: Step) -> list[ModelRequest]:
+    async def turn(self, prompt: str, *answers: Answer) -> list[ModelRequest]:
         """Say something, to the very end of the turn; its requests to the model.
 
         `answers` are what the model says first, in order.
         """
-        known, ended = len(self.requests), self.turns_ended
+        known = len(self.requests)
         self.codex.model.enqueue(*answers)
-        await self.host.type(prompt)
-        await self._ended(ended, prompt)
+        async with self.turning(prompt):
+            pass
         return self.requests[known:]
+
+    @asynccontextmanager
+    async def turning(self, prompt: str) -> AsyncIterator[None]:
+        """Say something, do what is in the block, and wait for the turn's end."""
+        ended = self.turns_ended
+        await self.host.type(prompt)
+        yield
+        await wait_until(
+            lambda: self.turns_ended > ended, f"the end of the turn {prompt!r}"
+        )
 
     async def until_tools(self) -> None:
         """Go on until its model is shown our tools, which Codex loads meanwhile."""
@@ -104,11 +114,6 @@ class Talk:
         """Have its model run a command in its shell; what the model reads of it."""
         _, result, *_ = await self.turn("run it", shell(command))
         return "\n".join(result.tool_results)
-
-    async def _ended(self, known: int, what: str) -> None:
-        await wait_until(
-            lambda: self.turns_ended > known, f"the end of the turn {what!r}"
-        )
 
 
 def tool(verb: str, **arguments: object) -> Step:

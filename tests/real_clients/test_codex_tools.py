@@ -121,13 +121,11 @@ async def test_a_subagents_end_brings_it_nothing_and_the_chats_own_brings_all(
         Step(tool="spawn_agent", arguments={"message": SUBAGENT}, when="begin"),
         Step(hold="the subagent's end", when="agent_id"),
     )
-    ended = carol.turns_ended
 
-    await carol.host.type("begin")
-    await wait_until(lambda: carol.subagents_ended, "the end of the subagent")
-    waiting = await house.row("carol")
-    codex.model.release("the subagent's end")
-    await wait_until(lambda: carol.turns_ended > ended, "the end of the turn")
+    async with carol.turning("begin"):
+        await wait_until(lambda: carol.subagents_ended, "the end of the subagent")
+        waiting = await house.row("carol")
+        codex.model.release("the subagent's end")
 
     assert waiting["pending"] == 1
     assert bodies_in(subagent_requests(codex)) == []

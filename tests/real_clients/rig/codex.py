@@ -112,13 +112,14 @@ class CodexRig:
         """A chat in a terminal, ready for typing.
 
         With `daemon` its server is the one that all terminals of this home
-        share, and hooks run only once trusted; otherwise it is the chat's own
-        process and the trust of hooks is bypassed. `review` waits for the
-        question about new hooks and answers it with "Trust all".
+        share; otherwise it is the chat's own process. `review` waits for the
+        question about new hooks and answers it with "Trust all"; with neither,
+        the trust of hooks is bypassed.
         """
         # The bypass makes Codex leave the shared daemon alone.
-        alone = [] if daemon else ["--no-daemon", BYPASS_HOOK_TRUST]
-        command = [str(self.program), *alone, *arguments]
+        bypass = [] if daemon or review else [BYPASS_HOOK_TRUST]
+        alone = [] if daemon else ["--no-daemon"]
+        command = [str(self.program), *alone, *bypass, *arguments]
         pane = self.computer.open_terminal(name, command, self.variables, folder)
         if review:
             await pane.wait_text("Hooks need review", 40)
