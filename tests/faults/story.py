@@ -180,6 +180,7 @@ class Story:
         await self._nothing_is_shown_twice()
         if self.ledger.is_detached:
             await until_some(self._alice_is_gone, "the end of alice's detach")
+        self._no_tokens_are_left_over()
 
     async def _attach_again(self) -> None:
         rows = (await self._computer.person("agents"))["agents"]
@@ -240,6 +241,13 @@ class Story:
 
     async def _alice_is_gone(self) -> bool:
         return await self._computer.row(self._names["alice"]) is None
+
+    def _no_tokens_are_left_over(self) -> None:
+        left = list(self._computer.paths.leases.iterdir())
+        if self.ledger.is_detached:
+            assert len(left) == 1, left
+        elif not self.ledger.is_detaching:
+            assert len(left) == 2, left
 
 
 def _is_at_least(delivery: str, wanted: str) -> bool:

@@ -75,6 +75,31 @@ async def test_attaching_the_same_process_again_keeps_its_attachment(
     assert await bob.stop() == ""  # no second setup text
 
 
+async def test_a_replaced_lease_is_ended_whole(computer: Computer) -> None:
+    await computer.start_bridge()
+    alice = await computer.settled("alice")
+    bob = await computer.settled("bob")
+    before = (await bob.verb("message_status", id=""))["attachment_id"]
+    await alice.send("bob", "to the old name")
+    await computer.until_row("bob", pending=1)
+
+    await computer.attach(bob, "robert")
+
+    await computer.until_gone("bob")
+
+    async def is_erased() -> bool:
+        return not (computer.paths.leases / f"{before}.json").exists()
+
+    await until_some(is_erased, "no tokens of the old lease")
+    offer = await bob.mail()
+    assert "to AgentWorks as robert" in offer
+    assert "to the old name" not in offer
+    sent = await alice.send("bob", "are you still there?")
+    assert sent["recipient"]["state"] != "connected"
+    await alice.send("robert", "hello again")
+    assert "hello again" in await bob.mail()
+
+
 async def test_a_detach_revokes_the_child_and_removes_the_local_state(
     computer: Computer,
 ) -> None:
