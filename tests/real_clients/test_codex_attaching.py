@@ -71,6 +71,46 @@ async def test_detach_and_agents_are_answered_in_the_chat_too(
     assert await house.row("carol") == {}
 
 
+async def test_attach_without_a_name_gives_the_chat_one_that_it_keeps(
+    codex: CodexRig, house: House
+) -> None:
+    await install(house)
+    chat = await open_talk(codex)
+
+    await chat.command("$agentworks attach", "Attached as codex-")
+    (first,) = (await house.person("agents"))["agents"]
+    await chat.command(" /agentworks attach", f"Attached again as {first['name']}")
+
+    assert (await house.row(first["name"]))["state"] == "attached"
+
+
+async def test_the_name_of_a_live_chat_is_refused_in_the_chat(
+    codex: CodexRig, house: House
+) -> None:
+    await install(house)
+    await house.script("alice")
+    chat = await open_talk(codex)
+
+    await chat.command("$agentworks attach alice", "Nothing was attached: alice")
+
+    assert (await house.row("alice"))["provider"] == "script"
+
+
+async def test_the_person_attaches_a_chat_from_a_terminal_by_session_and_process(
+    codex: CodexRig, house: House
+) -> None:
+    await install(house)
+    chat = await open_talk(codex)
+    await chat.turn("hello")
+    chosen = ("--session", chat.thread_id, "--native-pid", str(chat.host.process.pid))
+
+    await house.do("attach", "carol", "--provider", "codex", *chosen)
+    _, setup = await chat.turn("hello again")
+
+    assert (await house.row("carol"))["route"] == "hook"
+    assert "attached this chat to AgentWorks as carol" in setup.new_text
+
+
 async def test_a_sentence_about_agentworks_goes_to_the_model(
     codex: CodexRig, house: House
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from functools import partial
 
@@ -77,6 +78,20 @@ async def test_a_batch_of_9500_bytes_arrives_whole_and_one_more_byte_is_a_notice
     after = re.search(r"agent_message_read\(after=(\d+)\)", too_large.text)
     assert after is not None
     assert largest + "z" in await carol.call("read", after=int(after[1]))
+
+
+@pytest.mark.parametrize(("letter", "bytes_each"), [("<", len("&lt;")), ("界", 3)])
+async def test_the_limit_counts_the_bytes_that_codex_makes_of_a_text(
+    house: House, carol: Talk, letter: str, bytes_each: int
+) -> None:
+    alice = await house.script()
+    many = letter * (8_000 // bytes_each)
+
+    whole = await deliver(house, carol, many, alice)
+    too_large = await deliver(house, carol, letter * (9_500 // bytes_each), alice)
+
+    assert [html.unescape(body) for body in whole.bodies] == [many]
+    assert "is too large to show here" in too_large.text
 
 
 async def test_mail_continues_a_turn_five_times_in_a_row_and_no_more(

@@ -54,6 +54,19 @@ async def test_an_acknowledgement_and_a_reply_reach_the_sender(
     assert sent["inbox_id"] in mail
 
 
+async def test_the_tools_of_a_chat_work_again_after_the_bridge_died(
+    house: House, carol: Talk
+) -> None:
+    before = await carol.call("peers")
+    await house.kill()
+    await house.start()
+    await house.until_row("carol", state="attached")
+    after = await carol.call("peers")
+
+    assert '"you":"carol"' in before
+    assert '"you":"carol"' in after
+
+
 async def test_a_message_to_an_unknown_name_is_refused_with_the_nearest(
     house: House, carol: Talk
 ) -> None:
