@@ -28,6 +28,8 @@ from bridge.service.background import clean_environment
 
 _PLAY = "bridge.cli.demo_play"
 _INDENT = " " * 13
+# Our folder and the server's socket in it take 38 of the 103 bytes there are.
+_LONGEST_SCRATCH = 65
 _lines = msgspec.json.Decoder(Line)
 
 
@@ -37,7 +39,7 @@ def demo(invocation: Invocation, keep: bool) -> int:
     """Show one message all the way round, in a scratch folder."""
     clock = SystemClock()
     began = clock.running()
-    folder = Path(tempfile.mkdtemp(prefix="agentworks-demo-"))
+    folder = Path(tempfile.mkdtemp(prefix="agentworks-demo-", dir=_scratch()))
     steps: list[Step] = []
     try:
         if not invocation.as_json:
@@ -49,6 +51,12 @@ def demo(invocation: Invocation, keep: bool) -> int:
             shutil.rmtree(folder, ignore_errors=True)
     _conclude(invocation, steps, ok, clock.running() - began, folder if keep else None)
     return EXIT_OK if ok else EXIT_FAILED
+
+
+def _scratch() -> str:
+    """Where temporary files go, unless a socket's path there would be too long."""
+    usual = tempfile.gettempdir()
+    return usual if len(os.fsencode(usual)) <= _LONGEST_SCRATCH else "/tmp"  # noqa: S108 - mkdtemp makes it private
 
 
 def _watch(folder: Path, steps: list[Step], is_quiet: bool) -> bool:

@@ -8,11 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bridge.cli import demo as demo_command
 from bridge.cli.demo_scenes import perform
 from bridge.cli.demo_stage import NotSo, Ran, Stage
 from bridge.clock import SystemClock
@@ -93,6 +95,16 @@ def test_it_passes_below_a_coding_agent_too(
     )
 
     assert answer["ok"]
+
+
+def test_a_long_folder_for_temporary_files_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    long, short = str(tmp_path).ljust(66, "x"), str(tmp_path)[:20]
+    monkeypatch.setattr(tempfile, "tempdir", long)
+    assert demo_command._scratch() == "/tmp"
+    monkeypatch.setattr(tempfile, "tempdir", short)
+    assert demo_command._scratch() == short
 
 
 @pytest.mark.timeout(DEMO_S + 30)
