@@ -24,7 +24,13 @@ from bridge.config import Settings
 from bridge.driver import calls, children, computer, hooks, hosting, restoring
 from bridge.driver.bridge import Bridge
 from bridge.driver.link import Link
-from bridge.errors import EXIT_CONFIG, EXIT_OK, Refused, StorageBroken
+from bridge.errors import (
+    EXIT_CONFIG,
+    EXIT_OK,
+    Refused,
+    StorageBroken,
+    single_error,
+)
 from bridge.local.calls import serve_calls
 from bridge.local.connection import Connection
 from bridge.local.dialogue import HookDialogue
@@ -51,7 +57,7 @@ def run(paths: Paths, settings: Settings) -> int:
     clock = SystemClock()
     log = open_log(sys.stderr, clock)
     forward_libraries(log)
-    with Instance.claim(paths) as instance:
+    with Instance.claim(paths) as instance, single_error():
         broken = trio.run(_serve, paths, settings, clock, log, instance)
     if broken is not None:
         raise broken

@@ -8,7 +8,8 @@ not a BridgeError is a bug and ends the nursery it happens in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -109,3 +110,18 @@ class StorageFull(BridgeError):
     """No room: the save did not happen, the old state stands, reads still work."""
 
     exit_code = EXIT_UNREACHABLE
+
+
+@contextmanager
+def single_error() -> Iterator[None]:
+    """Of a nursery's group raise what is not a BridgeError, else the first of it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        _, rest = group.split(BridgeError)
+        if rest is not None:
+            raise rest from None
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None

@@ -7,9 +7,13 @@ goes on under its new one.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Iterable
 
-from bridge.core import texts
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bridge.core import outbox, texts
+from bridge.core.effects import Save, SaveForeignReceipt, SaveReceiptState
 from bridge.core.events import (
     Confirmed,
     Detach,
@@ -22,18 +26,18 @@ from bridge.core.events import (
     ServerReplaced,
 )
 from bridge.core.ids import SessionId
-from bridge.core.outbox import ANSWERED
 from bridge.core.records import (
     Attachment,
     AttachmentState,
     DeliveryState,
     ProcessKey,
+    ReceiptState,
 )
 from bridge.core.setup import RosterEntry
 from bridge.driver import stepping
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
-from bridge.errors import EXIT_CONFLICT, Refused
+from bridge.errors import EXIT_CONFLICT, BridgeError, Refused
 from bridge.providers import process
 from bridge.upstream import api
 from bridge.upstream.shapes import AttachRequest, Lease
@@ -76,7 +80,6 @@ async def attach(bridge: Bridge, wish: Wish) -> Attached:
         lease = await _asked(bridge, wish, request)
         queue = await _take_lease(bridge, wish, lease)
         queue.hooks_heard |= _was_heard(bridge, wish)
-        watch_process(bridge, wish.key)
         waiting = len(queue.in_state(DeliveryState.PENDING))
         return Attached(queue.record, known is queue, waiting)
 
@@ -127,25 +130,51 @@ async def _asked(bridge: Bridge, wish: Wish, request: AttachRequest) -> Lease:
 
 async def _take_lease(bridge: Bridge, wish: Wish, lease: Lease) -> AttachmentQueue:
     queue = bridge.roster.get(lease.attachment_id)
-    await _keep_tokens(bridge, lease)
     if queue is None:
+        await _keep_tokens(bridge, lease)
         queue = bridge.new_queue(_record(bridge, wish, lease))
         bridge.roster.add(queue)
+    else:
+        await _renew_tokens(bridge, queue, lease)
     queue.others = tuple(
         RosterEntry(each.name, each.provider, each.purpose, each.connected)
         for each in lease.roster
     )
     at = bridge.clock.wall()
+    try:
+        is_held = await _bind(bridge, wish, lease, queue, at)
+    finally:
+        stepping.reopen_stream(bridge, queue)
+        watch_process(bridge, wish.key)
+    if not is_held:
+        await _supersede(bridge, queue, at)
+    return queue
+
+
+async def _renew_tokens(bridge: Bridge, queue: AttachmentQueue, lease: Lease) -> None:
+    # Race: the stream that runs on the old proof is about to be refused, and must
+    # not end the new one (test_what_an_old_stream_says_of_its_end_is_not_heard).
+    async with queue.turn:
+        queue.close_stream()
+        try:
+            await _keep_tokens(bridge, lease)
+        except BridgeError:
+            stepping.reopen_stream(bridge, queue)
+            raise
+
+
+async def _bind(
+    bridge: Bridge, wish: Wish, lease: Lease, queue: AttachmentQueue, at: float
+) -> bool:
+    """Let the attachment hear of the attach; True when it is held."""
     if lease.state == "held":
         await stepping.step(bridge, queue, ServerHeld(at))
-        return queue
-    if queue.record.state is AttachmentState.HELD:
-        await stepping.step(bridge, queue, _attach_event(wish, at))
+        return True
+    was_held = queue.record.state is AttachmentState.HELD
+    await stepping.step(bridge, queue, _attach_event(wish, at))
+    if was_held:
         await stepping.step(bridge, queue, Confirmed(at))
-    else:
-        await stepping.step(bridge, queue, _attach_event(wish, at))
-    await _supersede(bridge, queue, at)
-    return queue
+    return False
 
 
 def _attach_event(wish: Wish, at: float) -> Event:
@@ -190,18 +219,11 @@ def _record(bridge: Bridge, wish: Wish, lease: Lease) -> Attachment:
 async def _supersede(bridge: Bridge, queue: AttachmentQueue, at: float) -> None:
     """The agent's other attachments are over; what they had to send goes on here."""
     record = queue.record
-    moved = LeaseMoved(at, record.attachment_id)
+    others = [q for q in bridge.roster.of_agent(record.agent_id) if q is not queue]
     async with queue.turn:
-        for submission_id in list(queue.submissions):
-            await queue.submit(submission_id, moved)
-    for other in bridge.roster.of_agent(record.agent_id):
-        if other is queue:
-            continue
-        async with queue.turn:
-            for row in list(other.submissions.values()):
-                queue.submissions.setdefault(row.submission_id, row)
-                await queue.submit(row.submission_id, moved)
-            other.submissions.clear()
+        await queue.commit(_moved(queue, others, at))
+    for other in others:
+        other.hand_over()
         await stepping.step(bridge, other, ServerReplaced(at))
     for other in bridge.roster.of_process(record.process_key):
         is_same_session = other.record.session_id == record.session_id
@@ -209,12 +231,34 @@ async def _supersede(bridge: Bridge, queue: AttachmentQueue, at: float) -> None:
             await stepping.step(bridge, other, ServerReplaced(at))
 
 
+def _moved(
+    queue: AttachmentQueue, others: Iterable[AttachmentQueue], at: float
+) -> list[Save]:
+    """Crash: all of it in one commit, so that nothing is in two places or in none.
+
+    (test_what_an_older_session_had_to_send_goes_on_in_the_next)
+    """
+    attachment_id = queue.record.attachment_id
+    rows = dict(queue.submissions)
+    saves: list[Save] = []
+    for other in others:
+        rows = {**other.submissions, **rows}
+        for receipt in other.unsent_receipts():
+            here = replace(receipt, attachment_id=attachment_id)
+            there = replace(receipt, state=ReceiptState.REFUSED)
+            saves += [SaveReceiptState(there), SaveForeignReceipt(here)]
+    moved = LeaseMoved(at, attachment_id)
+    told = [outbox.handle(row, moved)[1] for row in rows.values()]
+    saves += [each for effects in told for each in effects if isinstance(each, Save)]
+    return saves
+
+
 async def detach(bridge: Bridge, queue: AttachmentQueue) -> tuple[str, ...]:
     """End it; the submission ids that were never sent, for the person."""
     unsent = tuple(
         row.submission_id
         for row in queue.submissions.values()
-        if row.state not in ANSWERED
+        if row.state not in outbox.ANSWERED
     )
     await stepping.step(bridge, queue, Detach(bridge.clock.wall()))
     return unsent

@@ -21,13 +21,22 @@ from bridge.core.records import Attachment, ProcessKey, Submission
 from bridge.driver.link import Link
 from bridge.driver.queue import AttachmentQueue
 from bridge.driver.roster import Roster
-from bridge.errors import BridgeError, StorageBroken
+from bridge.errors import (
+    BridgeError,
+    StorageBroken,
+    StorageFull,
+    Unavailable,
+    single_error,
+)
 from bridge.log import Log
 from bridge.paths import Paths
 from bridge.store.journal import Journal
 from bridge.store.leases import Leases
 
 Arguments = TypeVarTuple("Arguments")
+
+# What had no room is tried again this often.
+SAVE_AGAIN_S = 30.0
 
 
 @dataclass
@@ -69,9 +78,13 @@ class Bridge:
         try:
             await self.journal.commit(saves)
         except StorageBroken as error:
-            self.broken = self.broken or error
-            self.stopping.set()
+            self.give_up(error)
             raise
+
+    def give_up(self, error: StorageBroken) -> None:
+        """The journal cannot be trusted: stop, and end with this error."""
+        self.broken = self.broken or error
+        self.stopping.set()
 
     def start(
         self,
@@ -85,9 +98,23 @@ class Bridge:
         self, work: Callable[..., Awaitable[object]], args: tuple[object, ...]
     ) -> None:
         try:
-            await work(*args)
+            with single_error():
+                await work(*args)
+        except StorageBroken as error:
+            self.give_up(error)
         except BridgeError as error:
             self.log.error("work_ended", code=error.code, reason=error.message)
+
+    async def until_saved(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Do it again until there is room for what it saves: nobody else will."""
+        while True:
+            try:
+                await work()
+            except (StorageFull, Unavailable) as error:
+                self.log.warning("not_saved", code=error.code)
+                await trio.sleep(SAVE_AGAIN_S)
+            else:
+                return
 
     def forget_chat(self, key: ProcessKey, session_id: str) -> None:
         """This session has ended in this process: its hooks speak no more."""

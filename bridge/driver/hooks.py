@@ -7,6 +7,7 @@ wrong ends in nothing printed and nothing lost.
 
 from __future__ import annotations
 
+import trio
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -44,12 +45,16 @@ _SPEAKS_OF_NOW = (HookEvent.SESSION_STARTED, HookEvent.PROMPT, HookEvent.TURN_EN
 
 
 class Hook(Struct, frozen=True):
-    """One hook that may speak: what was said, by which process."""
+    """One hook that may speak: what was said, by which process.
+
+    `mark` is the same for the hooks of one event, which all are told the same.
+    """
 
     provider: Provider
     said: HookInput
     caller: HookCaller
     key: ProcessKey
+    mark: int
 
 
 async def answer_hook(bridge: Bridge, dialogue: HookDialogue) -> None:
@@ -65,6 +70,7 @@ async def answer_hook(bridge: Bridge, dialogue: HookDialogue) -> None:
     if queue is not None:
         queue.hooks_heard = True
         queue.last_contact_at = bridge.clock.wall()
+    is_subagent = hook.said.is_subagent
     match hook.said.event:
         case HookEvent.TURN_ENDED if queue is not None:
             await _turn_ended(bridge, dialogue, hook, queue)
@@ -72,7 +78,7 @@ async def answer_hook(bridge: Bridge, dialogue: HookDialogue) -> None:
             await _prompted(bridge, dialogue, hook, queue)
         case HookEvent.SESSION_STARTED if queue is None:
             await _session_started(bridge, dialogue, hook)
-        case HookEvent.SESSION_ENDED if queue is not None:
+        case HookEvent.SESSION_ENDED if queue is not None and not is_subagent:
             await dialogue.silence()
             at = bridge.clock.wall()
             await stepping.step(bridge, queue, SessionEnded(at, hook.said.source))
@@ -91,7 +97,7 @@ def _hear(bridge: Bridge, dialogue: HookDialogue, stdin: bytes) -> Hook:
     key = process.key_of(caller.process)
     if provider.NAME == "script":
         said = replace(said, session_id=key.text())
-    return Hook(provider, said, caller, key)
+    return Hook(provider, said, caller, key, hash((dialogue.event, stdin)))
 
 
 async def _note_session(bridge: Bridge, hook: Hook) -> None:
@@ -120,11 +126,11 @@ async def _note_session(bridge: Bridge, hook: Hook) -> None:
 async def _turn_ended(
     bridge: Bridge, dialogue: HookDialogue, hook: Hook, queue: AttachmentQueue
 ) -> None:
-    if hook.said.is_subagent or queue.in_hook:
+    if hook.said.is_subagent or not await _is_its_turn(dialogue, hook, queue):
         await dialogue.silence()
         return
-    queue.in_hook = True
     try:
+        await offering.settle(queue, bridge.clock)
         hearing = await _evidence(bridge, queue, hook.said)
         occasion = _occasion(bridge, hook, queue, hearing)
         if occasion is None:
@@ -132,7 +138,23 @@ async def _turn_ended(
         else:
             await _offer(bridge, dialogue, hook, queue, occasion)
     finally:
-        queue.in_hook = False
+        queue.finish_turn_end()
+
+
+async def _is_its_turn(
+    dialogue: HookDialogue, hook: Hook, queue: AttachmentQueue
+) -> bool:
+    """False for a second installation's hook, which is told of the same turn end.
+
+    Race: a quick model ends its next turn while the outcome of the offer before is
+    being saved; that is another turn end
+    (test_a_turn_that_ends_while_the_one_before_is_saved_is_heard).
+    """
+    if queue.turn_end not in (None, hook.mark):
+        await dialogue.wait(MAIL_WAIT_S, Print())
+    with trio.move_on_after(MAIL_WAIT_S):
+        return await queue.begin_turn_end(hook.mark)
+    return False
 
 
 async def _evidence(bridge: Bridge, queue: AttachmentQueue, said: HookInput) -> Hearing:

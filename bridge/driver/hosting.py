@@ -16,7 +16,7 @@ import trio
 
 from bridge.clock import Clock
 from bridge.core import reconnect
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, single_error
 from bridge.log import Log
 
 # Relative: the run folder is the daemon's working folder, so no path is too long.
@@ -54,10 +54,12 @@ async def _serve_again_and_again(
     while True:
         started = clock.running()
         try:
-            await serve(_listener(), database, Settings(), clock, log)
-        except BridgeError as error:
-            log.error("server_failed", code=error.code)
-            warnings[:] = [f"The embedded server is down: {error.sentence()}"]
+            with single_error():
+                await serve(_listener(), database, Settings(), clock, log)
+        except (BridgeError, OSError) as error:
+            reason = error.sentence() if isinstance(error, BridgeError) else str(error)
+            log.error("server_failed", reason=reason)
+            warnings[:] = [f"The embedded server is down: {reason}"]
         healthy_s = clock.running() - started
         backoff, wait_s = reconnect.failed(backoff, healthy_s, clock.random_fraction())
         await trio.sleep(wait_s)

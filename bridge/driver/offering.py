@@ -96,9 +96,23 @@ async def make_offer(
                 await _save(queue, draft)
         if draft is not None:
             outcome = await _emit(draft, emit)
-            async with queue.turn:
-                await _finish(queue, draft, outcome, clock.wall())
+            queue.unsaved_outcome = partial(_finish, queue, draft, outcome)
+            await settle(queue, clock)
     return outcome
+
+
+async def settle(queue: AttachmentQueue, clock: Clock) -> None:
+    """Save the outcome of an offer that is over; without room it is kept for later.
+
+    (test_an_outcome_that_found_no_room_is_saved_later)
+    """
+    async with queue.turn:
+        if queue.unsaved_outcome is None:
+            return
+        if not queue.is_forgotten:
+            await queue.unsaved_outcome(clock.wall())
+        queue.unsaved_outcome = None
+        queue.offer_ends()
 
 
 async def _emit(draft: Draft, emit: Emission) -> OfferOutcome:
@@ -231,7 +245,7 @@ async def _save(queue: AttachmentQueue, draft: Draft) -> None:
     await queue.take(
         [(id_, Taken(offer.at, offer.offer_id)) for id_ in offer.message_ids], also
     )
-    queue.offer_out = offer
+    queue.offer_begins(offer, draft.text)
 
 
 async def _finish(
@@ -245,7 +259,6 @@ async def _finish(
         also += observations(queue, offer, outcome, at)
     event = _event(outcome, at)
     await queue.take([(id_, event) for id_ in offer.message_ids], also)
-    queue.offer_out = None
 
 
 def _event(outcome: OfferOutcome, at: float) -> Event:
@@ -264,7 +277,8 @@ def _put_back(queue: AttachmentQueue, draft: Draft) -> list[Save]:
         row = queue.deliveries.get(message_id)
         if row is not None and row.named:
             saves += [e for e in naming.name_again(row)[1] if isinstance(e, Save)]
-    saves += [SaveSubmission(replace(row, told=False)) for row in draft.content.refused]
+    told = (queue.submissions.get(row.submission_id) for row in draft.content.refused)
+    saves += [SaveSubmission(replace(row, told=False)) for row in told if row]
     return saves
 
 

@@ -7,7 +7,7 @@ the turn sees a record that is on disk, and that a failed commit changes nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
 import trio
@@ -46,7 +46,9 @@ from bridge.core.records import (
     SubmissionState,
 )
 from bridge.core.setup import RosterEntry
+from bridge.driver import ending
 from bridge.driver.deliveries import Deliveries
+from bridge.errors import Refused
 
 Change = tuple[MessageId, Event]
 _BY_HAND = ("admitted", "processed")
@@ -76,12 +78,14 @@ class AttachmentQueue:
     ) -> None:
         self.record = record
         self.deliveries = Deliveries(deliveries)
-        self.receipts = list(receipts)
+        self.receipts = {_key(row): row for row in receipts}
         self.submissions = {row.submission_id: row for row in submissions}
         self.turn = trio.Lock()
         self.offer_out: Offer | None = None
         self.texts_out: tuple[str, ...] = ()
-        self.in_hook = False
+        self.unsaved_outcome: Callable[[float], Awaitable[None]] | None = None
+        self.turn_end: int | None = None
+        self.turn_end_over = trio.Event()
         self.others: tuple[RosterEntry, ...] = ()
         self.releases = release.Releases()
         self.guard = loopguard.Guard()
@@ -92,12 +96,19 @@ class AttachmentQueue:
         self.stream_opened_at: float | None = None
         self.heard_server_at: float | None = None
         self.reported_through = 0
-        self.acknowledged_by_hand: set[MessageId] = set()
+        # Crash: such an id may still be on its way here
+        # (test_an_id_acknowledged_by_hand_is_remembered_over_a_start).
+        self.acknowledged_by_hand = {
+            row.message_id
+            for row in self.receipts.values()
+            if row.delivery in _BY_HAND and row.message_id not in self.deliveries
+        }
         self.told = ""
         self.stream_trouble = ""
-        self.is_full = False
+        self.lacks_bytes: int | None = None
         self.work = trio.Event()
         self.changed = trio.Event()
+        self._offer_over = trio.Event()
         self._journal = journal
         self._clock = clock
 
@@ -126,8 +137,15 @@ class AttachmentQueue:
         ForgetAttachment is left to the caller, in its place: the tokens go first.
         """
         _, effects = attachment_machine.handle(self.record, event)
-        now = [each for each in effects if isinstance(each, SaveAttachment)]
-        await self.commit(now)
+        # Crash: the end of a lease is whole or not at all
+        # (test_the_end_of_a_lease_is_one_commit).
+        saves: list[Save] = []
+        for each in effects:
+            if isinstance(each, SaveAttachment):
+                saves.append(each)
+            rows, sent = self.deliveries.values(), self.submissions.values()
+            saves += ending.saves_of(each, event.at, rows, sent)
+        await self.commit(saves)
         return [each for each in effects if not isinstance(each, SaveAttachment)]
 
     async def submit(self, submission_id: SubmissionId, event: Event) -> list[Effect]:
@@ -138,9 +156,14 @@ class AttachmentQueue:
         return [effect for effect in effects if not isinstance(effect, Save)]
 
     async def commit(self, saves: Sequence[Save]) -> None:
-        """On disk, then in memory; a commit that began is never abandoned."""
+        """On disk, then in memory; a commit that began is never abandoned.
+
+        Raises Refused once the attachment was forgotten: its rows have no place.
+        """
         if not saves:
             return
+        if self.is_forgotten:
+            raise _forgotten()
         # Race: a caller that gives up in the middle must not leave a row that is
         # on disk and not in memory (test_a_cancelled_offer_still_shows_its_commit).
         with trio.CancelScope(shield=True):
@@ -154,12 +177,12 @@ class AttachmentQueue:
         if isinstance(save, ForgetAttachment):
             self.record = replace(self.record, state=AttachmentState.DETACHED)
         if isinstance(save, SaveReceipt | SaveForeignReceipt):
-            self.receipts.append(save.receipt)
+            self.receipts[_key(save.receipt)] = save.receipt
             self.wake()
         if isinstance(save, SaveForeignReceipt) and save.receipt.delivery in _BY_HAND:
             self.acknowledged_by_hand.add(save.receipt.message_id)
         if isinstance(save, SaveReceiptState):
-            self._settle(save.receipt)
+            self.receipts.pop(_key(save.receipt), None)
         if isinstance(save, SaveDelivery):
             self.deliveries.put(save.delivery)
         if isinstance(save, SaveMessage):
@@ -173,9 +196,42 @@ class AttachmentQueue:
         if isinstance(save, Forget):
             self.deliveries.forget(save.message_id)
 
-    def _settle(self, receipt: Receipt) -> None:
-        settled = replace(receipt, state=ReceiptState.UNSENT)
-        self.receipts = [row for row in self.receipts if row != settled]
+    # ---- the offer that is out ---------------------------------------------------
+
+    def offer_begins(self, offer: Offer, text: str) -> None:
+        """It is saved and is being handed over."""
+        self.offer_out = offer
+        self.texts_out = (text,)
+        self._offer_over = trio.Event()
+
+    def offer_ends(self) -> None:
+        """Its outcome is saved, or nobody can be told of it any more."""
+        self.offer_out = None
+        self.texts_out = ()
+        self._offer_over.set()
+
+    async def wait_for_offer(self) -> None:
+        """Return when no offer is out."""
+        if self.offer_out is not None:
+            await self._offer_over.wait()
+
+    # ---- the turn's end that is being answered -----------------------------------
+
+    async def begin_turn_end(self, mark: int) -> bool:
+        """Wait for the one before; False when `mark` is that very one, told twice."""
+        while self.turn_end is not None:
+            if self.turn_end == mark:
+                return False
+            await self.turn_end_over.wait()
+        self.turn_end, self.turn_end_over = mark, trio.Event()
+        return True
+
+    def finish_turn_end(self) -> None:
+        """It is answered, and what came of it is saved."""
+        self.turn_end = None
+        self.turn_end_over.set()
+
+    # ---- small news --------------------------------------------------------------
 
     def count(self, what: str) -> None:
         """Something late or repeated happened once more."""
@@ -190,6 +246,11 @@ class AttachmentQueue:
         if self.stream is not None:
             self.stream.cancel()
             self.stream = None
+
+    def hand_over(self) -> None:
+        """What it had for the server is saved as another attachment's."""
+        self.submissions.clear()
+        self.receipts.clear()
 
     def submissions_changed(self) -> None:
         """Whoever waits for a submission looks again; the sender too."""
@@ -228,7 +289,8 @@ class AttachmentQueue:
 
     def unsent_receipts(self) -> list[Receipt]:
         """What the server has not been told yet, in order."""
-        return [row for row in self.receipts if row.state is ReceiptState.UNSENT]
+        rows = self.receipts.values()
+        return [row for row in rows if row.state is ReceiptState.UNSENT]
 
     def refused_untold(self) -> list[Submission]:
         """Refused submissions that the agent has not been told of."""
@@ -243,6 +305,16 @@ class AttachmentQueue:
         return quota.Usage(len(self.deliveries), self.deliveries.body_bytes)
 
     @property
+    def is_full(self) -> bool:
+        """A message found no room, so the server keeps what comes."""
+        return self.lacks_bytes is not None
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Detached, and no row of it is left."""
+        return self.record.state is AttachmentState.DETACHED
+
+    @property
     def is_present(self) -> bool:
         """Attached or held: its session is there."""
         return self.record.state in (AttachmentState.ATTACHED, AttachmentState.HELD)
@@ -251,3 +323,15 @@ class AttachmentQueue:
     def is_live(self) -> bool:
         """Attached: its stream may run and its session may be offered mail."""
         return self.record.state is AttachmentState.ATTACHED
+
+
+def _key(receipt: Receipt) -> tuple[MessageId, str]:
+    return receipt.message_id, receipt.delivery
+
+
+def _forgotten() -> Refused:
+    return Refused(
+        "detached",
+        "The session was detached meanwhile, so nothing was done.",
+        "Attach it again.",
+    )

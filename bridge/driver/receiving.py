@@ -26,7 +26,7 @@ async def receive(
     """Keep the message; without room nothing changes and the queue is full."""
     async with queue.turn:
         if not await _has_room(bridge, queue, message):
-            queue.is_full = True
+            queue.lacks_bytes = _size(message)
             bridge.log.warning("journal_full", name=queue.record.name)
             return
         is_new = message.sequence > queue.record.watermark
@@ -50,11 +50,22 @@ async def pass_over(queue: AttachmentQueue, sequence: int) -> None:
 
 
 def look_for_room(bridge: Bridge, queue: AttachmentQueue) -> None:
-    """A queue that was full takes messages again once there is room enough."""
-    if queue.is_full and quota.may_resume(
-        bridge.usage(), queue.record.attachment_id, bridge.limits
+    """A queue that was full takes messages again once there is room enough.
+
+    That is for the message that found none, too: its stream would only be closed
+    again (test_a_stream_is_not_reopened_for_a_message_without_room).
+    """
+    if queue.lacks_bytes is None:
+        return
+    used, attachment_id = bridge.usage(), queue.record.attachment_id
+    if quota.may_resume(used, attachment_id, bridge.limits) and quota.has_room(
+        used, attachment_id, queue.lacks_bytes, bridge.limits
     ):
-        queue.is_full = False
+        queue.lacks_bytes = None
+
+
+def _size(message: Message) -> int:
+    return len(message.body.encode("utf-8", "surrogatepass"))
 
 
 async def _was_seen(bridge: Bridge, queue: AttachmentQueue, message: Message) -> bool:
@@ -64,7 +75,7 @@ async def _was_seen(bridge: Bridge, queue: AttachmentQueue, message: Message) ->
 
 
 async def _has_room(bridge: Bridge, queue: AttachmentQueue, message: Message) -> bool:
-    size = len(message.body.encode("utf-8", "surrogatepass"))
+    size = _size(message)
     attachment_id = queue.record.attachment_id
     if quota.has_room(bridge.usage(), attachment_id, size, bridge.limits):
         return True

@@ -54,10 +54,14 @@ class Reports:
 
     def due_receipts(self) -> Sequence[Receipt]:
         """See upstream.sender.Outbox."""
-        return receipts.due(self._queue.receipts)
+        return receipts.due(self._queue.receipts.values())
 
     def due_progress(self) -> int | None:
         """See upstream.sender.Outbox."""
+        # Race: what the end of a lease withheld was offered to nobody, and the
+        # next session must get it (test_the_end_of_a_lease_is_no_progress).
+        if not self._queue.is_live:
+            return None
         through = self._queue.offered_through()
         return through if through > self._queue.reported_through else None
 
@@ -69,6 +73,10 @@ class Reports:
     async def begin(self, submission: Submission) -> Submission | None:
         """See upstream.sender.Outbox."""
         async with self._queue.turn:
+            # Race: it has moved to the agent's next attachment
+            # (test_a_submission_that_has_moved_is_not_begun).
+            if submission.submission_id not in self._queue.submissions:
+                return None
             effects = await self._queue.submit(
                 submission.submission_id, Sent(self._clock.wall())
             )

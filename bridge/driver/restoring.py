@@ -32,10 +32,11 @@ from bridge.core.records import (
     Receipt,
     ReceiptState,
 )
-from bridge.driver import attaching, identity, stepping
+from bridge.driver import attaching, identity, offering, stepping
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, StorageBroken
+from bridge.providers import process
 
 SWEEP_EVERY_S = 3600.0
 CHECKPOINT_EVERY_S = 60.0
@@ -118,31 +119,49 @@ async def keep_tidy(bridge: Bridge) -> None:
     next_sweep = 0.0
     while True:
         passed = bridge.clock.running() - started
-        if passed >= next_sweep:
-            # A clock that was set forward must retire nothing early.
-            await _sweep(bridge, min(bridge.clock.wall(), started_wall + passed))
-            next_sweep = passed + SWEEP_EVERY_S
         try:
+            for queue in bridge.roster:
+                await offering.settle(queue, bridge.clock)
+            if passed >= next_sweep:
+                # A clock that was set forward must retire nothing early.
+                await _sweep(bridge, min(bridge.clock.wall(), started_wall + passed))
+                next_sweep = passed + SWEEP_EVERY_S
             await bridge.journal.checkpoint()
+        except StorageBroken as error:
+            bridge.give_up(error)
         except BridgeError as error:
-            bridge.log.warning("checkpoint_not_done", code=error.code)
+            bridge.log.warning("not_tidied", code=error.code)
         await trio.sleep(CHECKPOINT_EVERY_S)
 
 
 async def _sweep(bridge: Bridge, at: float) -> None:
+    for key in list(bridge.heard):
+        if not process.is_alive(key):
+            bridge.heard.pop(key, None)
     for queue in bridge.roster:
         async with queue.turn:
             rows = quota.retire_by_age(queue.deliveries.values(), at)
             await queue.take([(row.message_id, Aged(at)) for row in rows])
             old = outbox.to_forget(queue.submissions.values(), at)
             await queue.commit([each for each in old if isinstance(each, Save)])
-        if queue.record.state in (AttachmentState.REPLACED, AttachmentState.REVOKED):
-            await _forget_if_empty(bridge, queue)
+            is_done = _is_done(queue, at)
+            if is_done:
+                await queue.commit([ForgetAttachment(queue.record.attachment_id)])
+        if is_done:
+            bridge.roster.remove(queue)
 
 
-async def _forget_if_empty(bridge: Bridge, queue: AttachmentQueue) -> None:
-    if queue.deliveries or queue.unsent_receipts():
-        return
-    async with queue.turn:
-        await queue.commit([ForgetAttachment(queue.record.attachment_id)])
-    bridge.roster.remove(queue)
+def _is_done(queue: AttachmentQueue, at: float) -> bool:
+    """Its lease is over and nothing of it can be of use to anybody.
+
+    What an agent was told is kept goes out when its name is attached again
+    (test_what_waits_to_be_sent_outlives_its_lease).
+    """
+    if queue.record.state not in (AttachmentState.REPLACED, AttachmentState.REVOKED):
+        return False
+    signs = queue.unsent_receipts()
+    return not (
+        queue.deliveries
+        or any(row.state not in outbox.ANSWERED for row in queue.submissions.values())
+        or any(at - sign.at <= quota.RETENTION_S for sign in signs)
+    )

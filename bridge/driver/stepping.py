@@ -12,29 +12,20 @@ from functools import partial
 
 import trio
 
-from bridge.core import reconnect
+from bridge.core import receipts, reconnect
 from bridge.core.effects import (
     CloseStream,
     Effect,
-    EndLease,
     EraseTokens,
     ForgetAttachment,
     OpenStream,
-    OrphanSubmissions,
     Refuse,
     TellPerson,
     TellServerDetached,
     TellServerOffline,
 )
-from bridge.core.events import (
-    DetachFinished,
-    Event,
-    LeaseEnded,
-    LeaseRefused,
-    SubmissionDetached,
-)
-from bridge.core.outbox import ANSWERED
-from bridge.core.records import Attachment, AttachmentState
+from bridge.core.events import DetachFinished, Event
+from bridge.core.records import AttachmentState
 from bridge.driver import streaming
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
@@ -43,60 +34,79 @@ from bridge.upstream import api
 
 # The server is told of an end in passing; the session has ended whatever it says.
 _TELL_S = 5.0
+# An offer that is out when its session is detached has ended by then.
+_OFFER_S = 10.0
 
 
-async def step(bridge: Bridge, queue: AttachmentQueue, event: Event) -> None:
-    """Run the event and carry out its effects in order; raises Refused for a no."""
+async def step(
+    bridge: Bridge,
+    queue: AttachmentQueue,
+    event: Event,
+    of_stream: trio.CancelScope | None = None,
+) -> None:
+    """Run the event and carry out its effects in order; raises Refused for a no.
+
+    `of_stream` is the stream that says it: nothing happens when another one has
+    taken its place.
+    """
     async with queue.turn:
+        # Race: an attach renewed the lease while the old stream was ending
+        # (test_what_an_old_stream_says_of_its_end_is_not_heard).
+        if of_stream is not None and queue.stream is not of_stream:
+            return
         effects = await queue.step(event)
-        await _inside(queue, effects, event.at)
-    await _outside(bridge, queue, effects, event.at)
+        await _inside(bridge, queue, effects)
+    await _outside(bridge, queue, effects)
 
 
-async def _inside(queue: AttachmentQueue, effects: Iterable[Effect], at: float) -> None:
-    """What changes this queue itself; the turn is held."""
+def reopen_stream(bridge: Bridge, queue: AttachmentQueue) -> None:
+    """An attached session that has no stream gets one."""
+    if queue.is_live and queue.stream is None:
+        streaming.open_stream(bridge, queue, partial(_stream_over, bridge, queue))
+
+
+async def _stream_over(
+    bridge: Bridge, queue: AttachmentQueue, scope: trio.CancelScope, event: Event
+) -> None:
+    await bridge.until_saved(partial(step, bridge, queue, event, scope))
+
+
+async def _inside(
+    bridge: Bridge, queue: AttachmentQueue, effects: Iterable[Effect]
+) -> None:
+    """What belongs to this queue itself; the turn is held."""
     for effect in effects:
         match effect:
-            case EndLease(reason=reason):
-                ended = LeaseEnded(at, reason)
-                await queue.take([(id_, ended) for id_ in queue.deliveries])
-            case OrphanSubmissions(attachment=record):
-                await _orphan(queue, record, at)
+            case CloseStream():
+                queue.close_stream()
+            case EraseTokens():
+                # Race: outside of the turn it could erase the tokens of the next
+                # lease (test_what_an_old_stream_says_of_its_end_is_not_heard).
+                await bridge.leases.erase(queue.record.attachment_id)
+                bridge.link.forget(queue.record.attachment_id)
             case Refuse():
                 raise Refused(effect.code, effect.message)
             case _:
                 pass
 
 
-async def _orphan(queue: AttachmentQueue, record: Attachment, at: float) -> None:
-    is_detached = record.state in (AttachmentState.DETACHING, AttachmentState.DETACHED)
-    event: Event = LeaseRefused(at, record.attachment_id)
-    if is_detached:
-        event = SubmissionDetached(at)
-    for row in list(queue.submissions.values()):
-        if row.state not in ANSWERED and row.attachment_id == record.attachment_id:
-            await queue.submit(row.submission_id, event)
-
-
 async def _outside(
-    bridge: Bridge, queue: AttachmentQueue, effects: Iterable[Effect], at: float
+    bridge: Bridge, queue: AttachmentQueue, effects: Iterable[Effect]
 ) -> None:
     for effect in effects:
         match effect:
             case OpenStream():
-                streaming.open_stream(bridge, queue, partial(step, bridge, queue))
-            case CloseStream():
-                queue.close_stream()
+                streaming.open_stream(
+                    bridge, queue, partial(_stream_over, bridge, queue)
+                )
             case TellServerOffline():
                 bridge.start(_tell_offline, bridge, queue)
             case TellServerDetached():
                 bridge.start(_tell_detached, bridge, queue)
-            case EraseTokens():
-                await bridge.leases.erase(queue.record.attachment_id)
-                bridge.link.forget(queue.record.attachment_id)
             case ForgetAttachment():
                 async with queue.turn:
-                    await queue.commit([effect])
+                    if not queue.is_forgotten:
+                        await queue.commit([effect])
                 bridge.roster.remove(queue)
             case TellPerson(code=code):
                 bridge.log.warning("person_told", code=code, name=queue.record.name)
@@ -119,6 +129,7 @@ async def _tell_detached(bridge: Bridge, queue: AttachmentQueue) -> None:
     backoff = reconnect.Backoff()
     while queue.record.state is AttachmentState.DETACHING:
         try:
+            await _tell_last_signs(bridge, queue)
             await api.detach(bridge.link.parent, queue.record.attachment_id)
         except Refused:
             break  # the server knows no such lease any more: that is what we want
@@ -130,3 +141,21 @@ async def _tell_detached(bridge: Bridge, queue: AttachmentQueue) -> None:
         else:
             break
     await step(bridge, queue, DetachFinished(bridge.clock.wall()))
+
+
+async def _tell_last_signs(bridge: Bridge, queue: AttachmentQueue) -> None:
+    """What the session saw and said, or its name's next session sees it again.
+
+    (test_a_detach_first_tells_what_was_offered)
+    """
+    with trio.move_on_after(_OFFER_S):
+        await queue.wait_for_offer()
+    signs = receipts.due(queue.receipts.values())
+    attachment_id = queue.record.attachment_id
+    try:
+        for start in range(0, len(signs), api.RECEIPTS_LIMIT):
+            caller = await bridge.link.child(attachment_id)
+            some = signs[start : start + api.RECEIPTS_LIMIT]
+            await api.send_receipts(caller, attachment_id, some)
+    except Refused as error:
+        bridge.log.info("last_signs_refused", code=error.code)

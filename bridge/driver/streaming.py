@@ -33,7 +33,7 @@ from bridge.upstream.api import Caller
 from bridge.upstream.sender import Sender
 from bridge.upstream.stream import StreamPlace, read_stream
 
-OnEnd = Callable[[Event], Awaitable[None]]
+OnEnd = Callable[[trio.CancelScope, Event], Awaitable[None]]
 _LEASE_OVER = {
     "replaced": ServerReplaced,
     "revoked": ServerRevoked,
@@ -69,7 +69,7 @@ async def _run(
     # Race: what follows closes this very stream, so it runs outside of its scope
     # (test_a_replaced_lease_is_ended_whole).
     for event in ended:
-        await on_end(event)
+        await on_end(scope, event)
 
 
 async def _converse(bridge: Bridge, queue: AttachmentQueue, caller: Caller) -> Event:
@@ -199,7 +199,7 @@ def _end_of(bridge: Bridge, error: Refused) -> Event:
     if error.status == 410:
         state = str(error.details.get("state", "revoked"))
         return _LEASE_OVER.get(state, ServerRevoked)(at)
-    if error.status in (401, 403):
+    if error.status in (401, 403, None):  # without a status our own proof is bad
         return TokenRefused(at)
     return ServerRevoked(at)
 

@@ -20,7 +20,13 @@ import trio.abc
 from msgspec import Struct
 
 from bridge.core.render import Print
-from bridge.errors import BridgeError, Invalid, Refused, Unavailable
+from bridge.errors import (
+    BridgeError,
+    Invalid,
+    Refused,
+    Unavailable,
+    single_error,
+)
 from bridge.local.connection import FIRST_FRAME_S, Connection
 from bridge.local.peer import Peer, admit, peer_of
 from bridge.local.replies import encode_error
@@ -114,7 +120,7 @@ class Door:
             admit(connection.peer, self._own_uid)
             await self._hear(connection)
             kind = "long" if connection.header.verb in _LONG_VERBS else "short"
-            with self._place(kind), _single_error():
+            with self._place(kind), single_error():
                 await self._serve(connection)
         except BridgeError as error:
             if error.code == "other_user":
@@ -148,21 +154,6 @@ class Door:
         if now >= self._log_again_at:
             self._log_again_at = now + _LOG_EVERY_S
             self._log.warning("peer_rejected", code=error.code)
-
-
-@contextmanager
-def _single_error() -> Iterator[None]:
-    """Of a group, raise what is not a BridgeError, else its first BridgeError."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        _, rest = group.split(BridgeError)
-        if rest is not None:
-            raise rest from None
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        raise error from None
 
 
 async def _refuse_politely(connection: Connection, error: BridgeError) -> None:

@@ -27,6 +27,7 @@ from bridge.upstream.clients import embedded, open_server
 from bridge.upstream.credentials import FixedToken
 from tests.core.examples import BOB, message
 from tests.fakes.clock import FakeClock
+from tests.fakes.message_server import Served
 
 OCCASION = Occasion("hook", Budget("utf16", 9_500), "agentworks")
 
@@ -64,12 +65,14 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(folder: Path, *, introduced: bool = True) -> AsyncIterator[Desk]:
+async def open_desk(
+    folder: Path, *, introduced: bool = True, kind: type[Journal] = Journal
+) -> AsyncIterator[Desk]:
     """A desk in a scratch folder; `introduced`: setup and guidance were given."""
     clock = FakeClock()
     at = clock.wall() if introduced else None
     record = _with(BOB, at)
-    async with await Journal.open(folder / "journal.sqlite3", clock) as journal:
+    async with await kind.open(folder / "journal.sqlite3", clock) as journal:
         await journal.commit([SaveAttachment(record)])
         yield Desk(journal, clock, record)
 
@@ -79,18 +82,24 @@ def _with(record: Attachment, at: float | None) -> Attachment:
 
 
 @asynccontextmanager
-async def open_bridge(folder: Path) -> AsyncIterator[Bridge]:
-    """A bridge over a real journal, whose message server is not there."""
-    clock = FakeClock()
+async def open_bridge(
+    folder: Path, kind: type[Journal] = Journal, served: Served | None = None
+) -> AsyncIterator[Bridge]:
+    """A bridge over a real journal; its message server is the one of `served`.
+
+    Without `served` nobody listens at the server's socket.
+    """
+    clock = served.clock if served is not None else FakeClock()
+    token = served.token if served is not None else "none"
     paths = Paths(folder / "config", folder / "state", folder / "config" / "c.json")
     paths.state.mkdir(mode=0o700, exist_ok=True)
     leases = Leases(paths.state / "leases")
     async with (
-        await Journal.open(folder / "journal.sqlite3", clock) as journal,
-        open_server(embedded(folder / "nobody.sock")) as server,
+        await kind.open(folder / "journal.sqlite3", clock) as journal,
+        open_server(embedded(folder / "server.sock")) as server,
         trio.open_nursery() as nursery,
     ):
-        link = Link(server, FixedToken("none"), leases, clock, "host-1", "embedded")
+        link = Link(server, FixedToken(token), leases, clock, "host-1", "embedded")
         log = open_log(io.StringIO(), clock)
         yield Bridge(
             paths, clock, journal, leases, link, log, nursery, "agentworks", 0.0

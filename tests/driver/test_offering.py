@@ -10,9 +10,11 @@ import trio
 
 from bridge.core.events import Admitted, Retracted
 from bridge.core.records import DeliveryState, OfferOutcome
-from bridge.driver.offering import EMIT_DEADLINE_S, is_due, make_offer
+from bridge.driver.offering import EMIT_DEADLINE_S, is_due, make_offer, settle
+from bridge.errors import StorageFull
 from tests.core.examples import message
 from tests.driver.desk import OCCASION, Desk, Route, open_desk
+from tests.driver.full_journal import FullJournal
 
 EMITTED, NOT_EMITTED, UNKNOWN = (
     OfferOutcome.EMITTED,
@@ -225,3 +227,37 @@ async def test_the_server_is_told_what_was_seen_of_an_offer(
 
         (receipt,) = desk.queue.unsent_receipts()
         assert receipt.delivery == seen[outcome]
+
+
+async def test_an_outcome_that_found_no_room_is_saved_later(tmp_path: Path) -> None:
+    route = Route(EMITTED)
+    async with open_desk(tmp_path, kind=FullJournal) as desk:
+        journal = desk.journal
+        assert isinstance(journal, FullJournal)
+        await desk.receive(1)
+
+        async def emit(offer_id: str, text: str) -> OfferOutcome:
+            journal.has_room = False
+            return EMITTED
+
+        with pytest.raises(StorageFull):
+            await make_offer(desk.queue, OCCASION, desk.clock, emit)
+        journal.has_room = True
+        await settle(desk.queue, desk.clock)
+        await desk.receive(2, "And another.")
+
+        assert desk.queue.delivery(ID).state is DeliveryState.OFFERED
+        assert await offer(desk, route) is EMITTED
+        assert "Ready for review." not in route.texts[0]
+
+
+async def test_a_full_disk_offers_nothing(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, kind=FullJournal) as desk:
+        assert isinstance(desk.journal, FullJournal)
+        await desk.receive()
+        desk.journal.has_room = False
+        with pytest.raises(StorageFull):
+            await offer(desk, Route())
+        desk.journal.has_room = True
+
+        assert await offer(desk, Route(EMITTED)) is EMITTED

@@ -109,10 +109,22 @@ async def test_there_is_room_again_when_what_filled_it_is_gone(tmp_path: Path) -
     async with open_bridge(tmp_path) as bridge:
         bridge.limits = Limits(rows=1)
         queue = await attached(bridge)
-        queue.is_full = True
+        queue.lacks_bytes = 1
         receiving.look_for_room(bridge, queue)
 
         assert not queue.is_full
+
+
+async def test_a_stream_is_not_reopened_for_a_message_without_room(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        bridge.limits = Limits(total_bytes=100, share_bytes=50)
+        queue = await attached(bridge)
+        await receiving.receive(bridge, queue, incoming(1, "x" * 60), 1.0)
+        receiving.look_for_room(bridge, queue)
+
+        assert queue.is_full
 
 
 async def test_an_unreadable_event_moves_the_watermark_past_it(

@@ -6,10 +6,12 @@ import contextlib
 import os
 from pathlib import Path
 
+import pytest
 import trio
+import trio.testing
 from msgspec.structs import replace
 
-from bridge.core.effects import SaveAttachment, SaveSubmission
+from bridge.core.effects import SaveAttachment, SaveForeignReceipt, SaveSubmission
 from bridge.core.ids import SessionId, SubmissionId
 from bridge.core.records import (
     Attachment,
@@ -17,6 +19,7 @@ from bridge.core.records import (
     DeliveryState,
     OfferOutcome,
     ProcessKey,
+    Receipt,
     Submission,
     SubmissionState,
 )
@@ -26,7 +29,9 @@ from bridge.driver.offering import make_offer
 from bridge.driver.queue import AttachmentQueue
 from bridge.providers import process
 from tests.core.examples import BOB
-from tests.driver.desk import OCCASION, incoming, open_bridge
+from tests.driver.desk import OCCASION, Route, incoming, open_bridge
+from tests.driver.full_journal import FullJournal
+from tests.fakes.clock import FakeClock
 
 
 def living() -> Attachment:
@@ -144,3 +149,95 @@ async def test_waiting_mail_is_still_there_after_a_start(tmp_path: Path) -> None
         assert row.state is DeliveryState.PENDING
         assert row.body == "Ready for review."
         assert only(bridge).usage().body_bytes == len(b"Ready for review.")
+
+
+async def test_an_id_acknowledged_by_hand_is_remembered_over_a_start(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await kept(bridge, living())
+        receipt = Receipt(
+            queue.record.attachment_id, incoming(1).message_id, "processed", 1.0
+        )
+        await queue.commit([SaveForeignReceipt(receipt)])
+    async with open_bridge(tmp_path) as bridge:
+        await restoring.restore(bridge)
+        await receiving.receive(bridge, only(bridge), incoming(1), 1.0)
+
+        assert dict(only(bridge).deliveries) == {}
+
+
+async def test_a_full_disk_does_not_end_the_tidying(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with open_bridge(tmp_path, FullJournal) as bridge:
+        journal, clock = bridge.journal, bridge.clock
+        assert isinstance(journal, FullJournal)
+        assert isinstance(clock, FakeClock)
+        queue = await kept(bridge, living())
+        await receiving.receive(bridge, queue, incoming(1), 1000.0)
+        route = Route(OfferOutcome.EMITTED)
+        await make_offer(queue, OCCASION, clock, route.emit)
+        clock.advance(8 * 24 * 3600.0)
+        journal.has_room = False
+        bridge.nursery.start_soon(restoring.keep_tidy, bridge)
+        await trio.sleep(restoring.CHECKPOINT_EVERY_S / 2)
+        assert queue.deliveries
+
+        journal.has_room = True
+        with trio.fail_after(restoring.SWEEP_EVERY_S):
+            while queue.deliveries:  # noqa: ASYNC110 - a round says nothing
+                await trio.sleep(1)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_kept"),
+    [(SubmissionState.ORPHANED, True), (SubmissionState.ACCEPTED, False)],
+)
+async def test_what_waits_to_be_sent_outlives_its_lease(
+    tmp_path: Path, state: SubmissionState, is_kept: bool
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await kept(bridge, replace(living(), state=AttachmentState.REPLACED))
+        row = Submission(
+            SubmissionId("sub-1"),
+            queue.record.attachment_id,
+            queue.record.agent_id,
+            "agent:alice",
+            "hash",
+            state=state,
+        )
+        await queue.commit([SaveSubmission(row)])
+        await tidied(bridge)
+
+        assert (queue in list(bridge.roster)) is is_kept
+        assert bool(await bridge.journal.attachments()) is is_kept
+
+
+async def test_a_sign_that_no_server_takes_keeps_nothing_for_ever(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await kept(bridge, replace(living(), state=AttachmentState.REPLACED))
+        receipt = Receipt(
+            queue.record.attachment_id, incoming().message_id, "unsure", 1
+        )
+        await queue.commit([SaveForeignReceipt(receipt)])
+        await tidied(bridge)
+
+        assert list(bridge.roster) == []
+
+
+async def test_processes_that_are_gone_are_not_remembered(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        gone = ProcessKey(process.boot_id(), os.getpid(), 1)
+        bridge.heard = {gone: "one", living().process_key: "another"}
+        await tidied(bridge)
+
+        assert list(bridge.heard) == [living().process_key]
+
+
+async def tidied(bridge: Bridge) -> None:
+    """One round of tidying has passed."""
+    bridge.nursery.start_soon(restoring.keep_tidy, bridge)
+    await trio.testing.wait_all_tasks_blocked(0.05)

@@ -70,3 +70,14 @@ async def test_a_state_folder_behind_a_link_is_refused(
     assert "link" in refused.said
     assert "Traceback" not in refused.said
     assert sorted(path.name for path in real.iterdir()) == ["bin"]
+
+
+@pytest.mark.parametrize("server", ["https://server.example", "unix:///nowhere.sock"])
+async def test_a_server_without_a_login_is_refused_in_one_sentence(
+    computer: Computer, server: str
+) -> None:
+    refused = await computer.launch_bridge(server)
+
+    assert await refused.end() == 78
+    assert "so the bridge" in refused.said
+    assert "Traceback" not in refused.said
