@@ -283,7 +283,8 @@ def _help_line(content: OfferContent) -> str:
         return f"Help: {command} ack, reply, read, send, peers (--provider script)."
     return (
         'Help: agent_message_ack(message_id, delivery="admitted") now, "processed" '
-        "when dealt with; agent_message_reply(message_id, message) if useful. "
+        "when dealt with; agent_message_reply(message_id, message, submission_id) if "
+        "useful. "
         f"Without these tools: {command} --help"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.core.facts import FACTS
+from bridge.core.render import OfferContent, render_offer
 from bridge.errors import Invalid
 from bridge.tools.catalog import TOOLS, check, listing, schema, tool_named
+from tests.core.examples import BOB, NONCE, message
 
 SEND = tool_named("agent_message_send")
 REPLY = tool_named("agent_message_reply")
@@ -136,3 +139,13 @@ def test_any_arguments_are_checked_or_refused(arguments: dict[str, Any]) -> None
     for tool in TOOLS:
         with suppress(Invalid):
             assert set(check(tool, arguments)) == set(tool.arguments.__struct_fields__)
+
+
+def test_a_call_as_an_offer_writes_it_is_a_call_that_is_taken() -> None:
+    offer = render_offer(OfferContent(BOB, NONCE, (message(),)))
+    shown = dict(re.findall(r"(agent_message_\w+)\(([^()]*)\)", offer))
+
+    assert set(shown) == {"agent_message_ack", "agent_message_reply"}
+    for name, arguments in shown.items():
+        words = dict.fromkeys(re.findall(r"(\w+)(?:=|,|$)", arguments), "admitted")
+        check(tool_named(name), words)
