@@ -20,7 +20,7 @@ import trio
 
 from bridge.cli.apart import started_apart
 from bridge.service.background import clean_environment
-from tests.benchmarks.footprint import bridge_row, embedded_rows
+from tests.benchmarks.footprint import bridge_rows, embedded_rows
 from tests.benchmarks.hcom import hcom_rows
 from tests.benchmarks.hooks import hook_rows, mail_rows
 from tests.benchmarks.table import Row, missed, rendered
@@ -54,12 +54,12 @@ async def measure_in(folder: Path, choice: Choice) -> None:
         rows += await hook_rows(shop, choice)
         tell("hooks with mail")
         rows += await mail_rows(shop, choice)
-        memory = await bridge_row(shop)
+        rows += await bridge_rows(shop)
         if choice.hcom:
             tell("hcom")
         rivals = await hcom_rows(shop, choice, folder / "hcom")
     tell(f"memory and idle time, {choice.settle_s:.0f} s")
-    rows += [memory, *await embedded_rows(folder / "embedded", choice), *rivals]
+    rows += [*await embedded_rows(folder / "embedded", choice), *rivals]
     (folder / _ROWS).write_bytes(msgspec.json.encode(rows))
 
 
