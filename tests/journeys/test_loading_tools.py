@@ -42,7 +42,7 @@ async def test_hooks_are_answered_while_the_tools_are_loaded(
     async with host_of(pipe) as host:
         await host.say(INITIALIZE)
         await wait_until(began.exists, "the loading of the tools")
-        printed = await agent.stop()
+        printed = await agent.mail()
         goes_on.touch()
         with trio.fail_after(30):
             answered = await host.hear_line()
