@@ -35,6 +35,8 @@ from bridge.providers import process
 from bridge.providers.known import Provider, provider_named
 
 MAIL_WAIT_S = 2
+# A stop is over within seconds, whatever a host does with what was printed.
+STOP_WAIT_S = 2.0
 _OUTCOMES = {
     Outcome.PRINTED: OfferOutcome.EMITTED,
     Outcome.UNPRINTED: OfferOutcome.NOT_EMITTED,
@@ -206,7 +208,7 @@ async def _offer(
 
     async def emit(offer_id: OfferId, text: str) -> OfferOutcome:
         print_ = hook.provider.print_offer(HookEvent.TURN_ENDED, text, version)
-        outcome = _OUTCOMES[await dialogue.answer(print_)]
+        outcome = await _answered(bridge, dialogue, print_)
         if outcome is OfferOutcome.EMITTED:
             queue.guard = loopguard.printed(queue.guard, offer_id)
         return outcome
@@ -215,6 +217,24 @@ async def _offer(
     made = await offering.make_offer(queue, occasion, bridge.clock, emit)
     if made is None:
         await dialogue.silence()
+
+
+async def _answered(
+    bridge: Bridge, dialogue: HookDialogue, print_: Print
+) -> OfferOutcome:
+    """What came of the print; a stopping bridge does not wait long for the word."""
+    outcome = OfferOutcome.UNKNOWN
+    async with trio.open_nursery() as nursery:
+
+        async def give_up() -> None:
+            await bridge.stopping.wait()
+            await trio.sleep(STOP_WAIT_S)
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(give_up)
+        outcome = _OUTCOMES[await dialogue.answer(print_)]
+        nursery.cancel_scope.cancel()
+    return outcome
 
 
 # ---- a prompt, a typed command ------------------------------------------------------

@@ -22,6 +22,7 @@ from bridge.providers import process
 from tests.core.examples import BOB
 from tests.driver.desk import incoming, open_bridge
 from tests.fakes.memory_door import MemoryStream
+from tests.real_clients.rig.waiting import wait_until
 
 NOTHING = b"AW1 print 0 stdout 0\n"
 WAIT = b"AW1 wait 2 0 stdout 0\n"
@@ -99,3 +100,21 @@ async def test_a_second_installation_is_told_nothing_of_the_same_turn_end(
 
         assert await heard(twin, NOTHING) == NOTHING
         await one.send_all(b"AW1 printed 0\n")
+
+
+async def test_a_stopping_bridge_waits_two_seconds_for_the_word_of_a_hook(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        await receiving.receive(bridge, queue, incoming(1, "The first."), 1000.0)
+        hook = await stop_hook(bridge, b"one")
+        await heard(hook, b"The first.")
+        begun = trio.current_time()
+
+        bridge.stopping.set()
+
+        await wait_until(
+            lambda: queue.in_state(DeliveryState.AMBIGUOUS), "an unsure message", 5
+        )
+        assert hooks.STOP_WAIT_S <= trio.current_time() - begun < 3.9
