@@ -112,9 +112,9 @@ def tool(name: str) -> str:
 
 
 def allow_tools(claude: ClaudeRig) -> None:
-    """Answer beforehand what Claude would ask the person about tools and command."""
+    """Answer beforehand what Claude would ask the person about tools and shell."""
     ours = [f"mcp__plugin_agentworks_messages__{name}" for name in TOOLS]
-    claude.add_settings({"permissions": {"allow": [*ours, "Bash(agentworks:*)"]}})
+    claude.add_settings({"permissions": {"allow": [*ours, "Bash"]}})
 
 
 async def open_talk(

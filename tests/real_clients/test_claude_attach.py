@@ -165,3 +165,20 @@ async def test_a_model_cannot_start_the_persons_command_through_its_skill(
 
     assert "disable-model-invocation" in answered.tool_results[0]
     assert await house.row("evil") == {}
+
+
+@BOTH
+async def test_a_chat_attached_from_a_terminal_gets_mail_through_its_loaded_hooks(
+    claude: ClaudeRig, house: House, talk: Talk
+) -> None:
+    words = ("--provider", "claude", "--session", talk.session_id, "--yes")
+    told = await house.do("attach", "bob", *words)
+    alice = await house.script()
+    await alice.send("hello bob")
+    row = await house.until_row("bob", pending=1)
+
+    await talk.turn("what now?")
+
+    assert "Messages come through its hooks when a turn ends." in told
+    assert (row["route"], row["why"]) == ("hook", "no turn has ended")
+    assert bodies(claude) == ["hello bob"]

@@ -67,3 +67,16 @@ async def test_an_agents_shell_uses_its_own_mail_and_nothing_of_the_persons(
         assert "Error: " in refused
     assert (await house.row("bob"))["state"] == "attached"
     assert (await house.row("alice"))["state"] == "attached"
+
+
+@STREAM
+async def test_a_chat_that_an_agent_starts_cannot_be_attached_by_what_it_types(
+    claude: ClaudeRig, house: House, bob: Talk
+) -> None:
+    typed = f"{claude.program} -p '/agentworks attach evil' < /dev/null"
+
+    told = await in_shell(claude, bob, typed)
+
+    assert "this claude runs below another coding agent" in told
+    assert await house.row("evil") == {}
+    assert claude.model.turns(containing="attach evil") == []
