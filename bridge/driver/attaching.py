@@ -34,6 +34,7 @@ from bridge.core.records import (
     ReceiptState,
 )
 from bridge.core.setup import RosterEntry
+from bridge.core.tokens import ChildTokens
 from bridge.driver import stepping
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
@@ -75,10 +76,10 @@ async def attach(bridge: Bridge, wish: Wish) -> Attached:
     async with bridge.attaching:
         known = bridge.roster.known(wish.provider, wish.session_id)
         name = wish.name or (known.record.name if known is not None else "")
-        child_id = await _child_id(bridge, name)
-        request = _request(bridge, wish, name, child_id)
+        held = await _held_tokens(bridge, name)
+        request = _request(bridge, wish, name, held)
         lease = await _asked(bridge, wish, request)
-        queue = await _take_lease(bridge, wish, lease)
+        queue = await _take_lease(bridge, wish, lease, held)
         queue.hooks_heard |= _was_heard(bridge, wish)
         waiting = len(queue.in_state(DeliveryState.PENDING))
         return Attached(queue.record, known is queue, waiting)
@@ -89,16 +90,17 @@ def _was_heard(bridge: Bridge, wish: Wish) -> bool:
     return wish.by_hook or (wish.key, wish.session_id) in bridge.hooked
 
 
-async def _child_id(bridge: Bridge, name: str) -> str:
-    """Whose tokens we still hold for this name, so that no new child is made."""
+async def _held_tokens(bridge: Bridge, name: str) -> ChildTokens | None:
+    """The tokens we still hold for this name, so that no new child is made."""
     holder = bridge.roster.named(name) if name else None
     if holder is None:
-        return ""
-    tokens = await bridge.leases.read(holder.record.attachment_id)
-    return tokens.connection_id if tokens is not None else ""
+        return None
+    return await bridge.leases.read(holder.record.attachment_id)
 
 
-def _request(bridge: Bridge, wish: Wish, name: str, child_id: str) -> AttachRequest:
+def _request(
+    bridge: Bridge, wish: Wish, name: str, held: ChildTokens | None
+) -> AttachRequest:
     return AttachRequest(
         provider=wish.provider,
         session_id=wish.session_id,
@@ -106,7 +108,7 @@ def _request(bridge: Bridge, wish: Wish, name: str, child_id: str) -> AttachRequ
         name=name or None,
         purpose=wish.purpose or None,
         confirm=wish.by_person,
-        child_id=child_id or None,
+        child_id=held.connection_id if held is not None else None,
     )
 
 
@@ -128,14 +130,16 @@ async def _asked(bridge: Bridge, wish: Wish, request: AttachRequest) -> Lease:
         raise Refused("name_held", text, exit_code=EXIT_CONFLICT) from error
 
 
-async def _take_lease(bridge: Bridge, wish: Wish, lease: Lease) -> AttachmentQueue:
+async def _take_lease(
+    bridge: Bridge, wish: Wish, lease: Lease, held: ChildTokens | None
+) -> AttachmentQueue:
     queue = bridge.roster.get(lease.attachment_id)
     if queue is None:
-        await _keep_tokens(bridge, lease)
+        await _keep_tokens(bridge, lease, held)
         queue = bridge.new_queue(_record(bridge, wish, lease))
         bridge.roster.add(queue)
     else:
-        await _renew_tokens(bridge, queue, lease)
+        await _renew_tokens(bridge, queue, lease, held)
     queue.others = tuple(
         RosterEntry(each.name, each.provider, each.purpose, each.connected)
         for each in lease.roster
@@ -151,13 +155,15 @@ async def _take_lease(bridge: Bridge, wish: Wish, lease: Lease) -> AttachmentQue
     return queue
 
 
-async def _renew_tokens(bridge: Bridge, queue: AttachmentQueue, lease: Lease) -> None:
+async def _renew_tokens(
+    bridge: Bridge, queue: AttachmentQueue, lease: Lease, held: ChildTokens | None
+) -> None:
     # Race: the stream that runs on the old proof is about to be refused, and must
     # not end the new one (test_what_an_old_stream_says_of_its_end_is_not_heard).
     async with queue.turn:
         queue.close_stream()
         try:
-            await _keep_tokens(bridge, lease)
+            await _keep_tokens(bridge, lease, held)
         except BridgeError:
             stepping.reopen_stream(bridge, queue)
             raise
@@ -182,7 +188,7 @@ def _attach_event(wish: Wish, at: float) -> Event:
     return kind(at, wish.key)
 
 
-async def _keep_tokens(bridge: Bridge, lease: Lease) -> None:
+async def _keep_tokens(bridge: Bridge, lease: Lease, held: ChildTokens | None) -> None:
     """Tokens first: a record without them could not be told of anything."""
     attachment_id = lease.attachment_id
     bridge.link.forget(attachment_id)
@@ -191,11 +197,10 @@ async def _keep_tokens(bridge: Bridge, lease: Lease) -> None:
         return
     if await bridge.leases.read(attachment_id) is not None:
         return
-    for queue in reversed(bridge.roster.of_agent(lease.agent_id)):
-        held = await bridge.leases.read(queue.record.attachment_id)
-        if held is not None:
-            await bridge.leases.save(attachment_id, held)
-            return
+    # Race: the older lease's file may be erased just now, since that lease ended
+    # (test_tokens_that_are_erased_during_an_attach_are_kept).
+    if held is not None:
+        await bridge.leases.save(attachment_id, held)
 
 
 def _record(bridge: Bridge, wish: Wish, lease: Lease) -> Attachment:
@@ -225,9 +230,8 @@ async def _supersede(bridge: Bridge, queue: AttachmentQueue, at: float) -> None:
     for other in others:
         other.hand_over()
         await stepping.step(bridge, other, ServerReplaced(at))
-    for other in bridge.roster.of_process(record.process_key):
-        is_same_session = other.record.session_id == record.session_id
-        if other is not queue and is_same_session:
+    for other in bridge.roster.of_session(record.provider, record.session_id):
+        if other is not queue:
             await stepping.step(bridge, other, ServerReplaced(at))
 
 

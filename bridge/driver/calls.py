@@ -39,7 +39,7 @@ async def answer_call(bridge: Bridge, peer: Peer, request: AnyRequest) -> object
         case requests.Agents(name=name):
             return replies.AgentsReply(table.rows(bridge, name))
         case requests.Prepare():
-            return persons.prepare(bridge, caller, request)
+            return await persons.prepare(bridge, caller, request)
         case requests.Attach():
             return await persons.attach(bridge, caller, request)
         case requests.Detach():

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import trio
+
 from bridge.core import authority
 from bridge.core.caller import Nobody, OwnSession, Person
 from bridge.core.records import AttachmentState, ProcessKey
@@ -68,7 +70,7 @@ def stop(bridge: Bridge) -> replies.StopReply:
 # ---- attach ------------------------------------------------------------------------
 
 
-def prepare(
+async def prepare(
     bridge: Bridge, caller: Asker, request: requests.Prepare
 ) -> replies.PrepareReply:
     """What an attach would choose from."""
@@ -77,11 +79,20 @@ def prepare(
         identity.check(authority.may_attach(caller, *chosen))
         own = _own_row(bridge, caller, request.folder)
         return replies.PrepareReply("own", (own,))
-    found = discovery.live_sessions(
-        process.pids_of_user(), process.facts_of, process.marks_of
-    )
+    found = await _live_sessions()
     wanted = [each for each in found if request.provider in ("", each.provider)]
     return replies.PrepareReply("person", tuple(_row(bridge, each) for each in wanted))
+
+
+async def _live_sessions() -> list[discovery.LiveSession]:
+    """Every open chat that says so; hundreds of processes are read beside the hooks."""
+
+    def look() -> list[discovery.LiveSession]:
+        return discovery.live_sessions(
+            process.pids_of_user(), process.facts_of, process.marks_of
+        )
+
+    return await trio.to_thread.run_sync(look)
 
 
 def _row(bridge: Bridge, found: discovery.LiveSession) -> replies.SessionRow:
@@ -126,7 +137,7 @@ async def attach(
     if isinstance(caller, OwnSession):
         wish = _own_wish(bridge, caller, request)
     else:
-        wish = _chosen_wish(bridge, request)
+        wish = await _chosen_wish(bridge, request)
         bridge.note_privileged("attach", getattr(caller, "description", ""))
     done = await attaching.attach(bridge, wish)
     record = done.record
@@ -165,13 +176,13 @@ def _own_wish(
     )
 
 
-def _chosen_wish(bridge: Bridge, request: requests.Attach) -> attaching.Wish:
+async def _chosen_wish(bridge: Bridge, request: requests.Attach) -> attaching.Wish:
     provider = request.provider or "claude"
     provider_named(provider)
     if request.native_pid:
         session_id, key = _by_pid(provider, request)
     else:
-        session_id, key = _by_session(bridge, provider, request.session_id)
+        session_id, key = await _by_session(bridge, provider, request.session_id)
     return attaching.Wish(
         provider=provider,
         session_id=session_id,
@@ -208,12 +219,10 @@ def _by_pid(provider: str, request: requests.Attach) -> tuple[str, ProcessKey]:
     return session_id, process.key_of(facts)
 
 
-def _by_session(
+async def _by_session(
     bridge: Bridge, provider: str, session_id: str
 ) -> tuple[str, ProcessKey]:
-    found = discovery.live_sessions(
-        process.pids_of_user(), process.facts_of, process.marks_of
-    )
+    found = await _live_sessions()
     for each in found:
         if each.provider == provider and each.session_id == session_id:
             return session_id, process.key_of(each.process)

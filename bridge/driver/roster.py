@@ -63,6 +63,16 @@ class Roster:
             )
         )
 
+    def of_session(self, provider: str, session_id: str) -> list[AttachmentQueue]:
+        """Every identity this session has: present, or kept offline."""
+        return [
+            queue
+            for queue in self
+            if queue.record.provider == provider
+            and queue.record.session_id == session_id
+            and queue.record.state in _KNOWN
+        ]
+
     def of_process(self, key: ProcessKey) -> list[AttachmentQueue]:
         """Everything present in this process."""
         return [

@@ -96,6 +96,7 @@ async def _outside(
     for effect in effects:
         match effect:
             case OpenStream():
+                queue.told = ""
                 streaming.open_stream(
                     bridge, queue, partial(_stream_over, bridge, queue)
                 )

@@ -78,8 +78,12 @@ def _oldest(rows_: list[Delivery], at: float) -> float | None:
 def _why(bridge: Bridge, queue: AttachmentQueue) -> str:
     if queue.record.state is AttachmentState.HELD:
         return "not confirmed by the person"
+    if queue.told == "token_refused":
+        return "its connection has ended; the person attaches the chat again"
     if queue.record.state is not AttachmentState.ATTACHED:
         return "the chat is offline"
+    if queue.is_full:
+        return "there is no room for more; the rest waits at the server"
     if not queue.releasable():
         return f"server silent for {_silent_s(bridge, queue):.0f} s"
     if queue.guard.verdict is Verdict.LIMIT_REACHED:

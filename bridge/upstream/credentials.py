@@ -125,6 +125,7 @@ class ChildCredential:
         self._clock = clock
         self._lock = trio.Lock()
         self._refusal: Refused | None = None
+        self._unsaved: ChildTokens | None = None
         self._next_early_at = 0.0
 
     async def token(self) -> str:
@@ -163,12 +164,17 @@ class ChildCredential:
             saved = await self._keeper.read(self._attachment_id)
             if saved is not None and saved.access_token != self._tokens.access_token:
                 self._tokens = saved  # another process renewed it
+                self._unsaved = None
                 return
-            grant = await self._refreshed()
-            fresh = tokens_of(grant, self._clock.wall())
-            fresh = replace(fresh, connection_id=self._tokens.connection_id)
-            await self._keeper.save(self._attachment_id, fresh)
-            self._tokens = fresh
+            # A renewal that found no room is not asked for again: the server would
+            # take the second use of its refresh token for theft
+            # (test_tokens_that_found_no_room_are_saved_and_used_later).
+            if self._unsaved is None:
+                grant = await self._refreshed()
+                fresh = tokens_of(grant, self._clock.wall())
+                self._unsaved = replace(fresh, connection_id=self._tokens.connection_id)
+            await self._keeper.save(self._attachment_id, self._unsaved)
+            self._tokens, self._unsaved = self._unsaved, None
 
     async def _refreshed(self) -> Grant:
         form = {

@@ -10,19 +10,22 @@ from pathlib import Path
 import trio
 
 from bridge.core.events import SessionEnded
+from bridge.core.ids import AttachmentId
 from bridge.core.records import (
     AttachmentState,
     DeliveryState,
     OfferOutcome,
     SubmissionState,
 )
-from bridge.driver import attaching, offering, outgoing, stepping, verbs
+from bridge.core.tokens import ChildTokens
+from bridge.driver import attaching, offering, outgoing, stepping, table, verbs
 from bridge.driver.attaching import Wish
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import Refused
 from bridge.providers import process
 from bridge.server.limits import Settings
+from bridge.store.leases import Leases
 from tests.driver.desk import OCCASION, Route, open_bridge
 from tests.fakes.clock import FakeClock
 from tests.fakes.message_server import Served, good, served
@@ -200,3 +203,59 @@ async def test_tokens_that_are_lost_are_derived_anew_by_the_person(
 
         assert again is queue
         assert again.is_live
+
+
+async def test_a_session_has_one_name_whatever_process_it_was_in(
+    tmp_path: Path,
+) -> None:
+    async with open_house(tmp_path) as (bridge, _):
+        first = await attach(bridge, "one", "bob")
+        await stepping.step(bridge, first, SessionEnded(bridge.clock.wall()))
+        other = await attach(bridge, "one", "carol")
+
+        assert first.record.state is AttachmentState.REPLACED
+        assert bridge.roster.known("script", "one") is other
+
+
+async def test_tokens_that_others_could_read_end_no_lease(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as (bridge, server):
+        queue = await attach(bridge, "one", "bob")
+        await tell(server, "bob", "waits")
+        await until(lambda: bodies(queue) == ["waits"])
+        file = bridge.paths.state / "leases" / f"{queue.record.attachment_id}.json"
+        file.chmod(0o644)
+        bridge.link.forget(queue.record.attachment_id)
+        queue.close_stream()
+        stepping.reopen_stream(bridge, queue)
+        await until(lambda: "connection" in table.row(bridge, queue).why)
+
+        assert queue.record.state is AttachmentState.OFFLINE
+        assert bodies(queue) == ["waits"]
+        again = await attach(bridge, "one", "bob")
+        assert again is queue
+        assert again.is_live
+        assert "connection" not in table.row(bridge, queue).why
+
+
+class ErasedWhenRead(Leases):
+    """Lease files of which another task erases each as soon as it was read."""
+
+    async def read(self, attachment_id: AttachmentId) -> ChildTokens | None:
+        """See Leases."""
+        tokens = await super().read(attachment_id)
+        await self.erase(attachment_id)
+        return tokens
+
+
+async def test_tokens_that_are_erased_during_an_attach_are_kept(
+    tmp_path: Path,
+) -> None:
+    async with open_house(tmp_path) as (bridge, _):
+        queue = await attach(bridge, "one", "bob")
+        attachment_id, usual = queue.record.attachment_id, bridge.leases
+        held = await usual.read(attachment_id)
+        bridge.leases = ErasedWhenRead(bridge.paths.state / "leases")
+        await attach(bridge, "one", "bob")
+        bridge.leases = usual
+
+        assert await usual.read(attachment_id) == held

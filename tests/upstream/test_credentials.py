@@ -267,6 +267,22 @@ async def test_tokens_that_could_not_be_saved_are_not_used(
     assert bearers(server) == [None]
 
 
+async def test_tokens_that_found_no_room_are_saved_and_used_later(
+    calling: Callers, fake_clock: FakeClock
+) -> None:
+    server = ScriptedServer(said(GRANT), said(HELLO))
+    made = await child(calling, server, fake_clock)
+    made.kept.is_full = True
+    fake_clock.advance(4000)
+    with pytest.raises(StorageFull):
+        await api.hello(made.caller)
+    made.kept.is_full = False
+    await api.hello(made.caller)
+
+    assert bearers(server) == [None, f"Bearer {GRANT['access_token']}"]
+    assert made.kept.saves == 1
+
+
 async def test_a_cancelled_renewal_is_still_saved(
     calling: Callers, fake_clock: FakeClock, autojump_clock: trio.testing.MockClock
 ) -> None:
