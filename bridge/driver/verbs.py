@@ -14,7 +14,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from bridge.core import outbox, texts
+from bridge.core import outbox, reading, texts
 from bridge.core.effects import Answer, Effect, Refuse, SaveAttachment
 from bridge.core.events import Admitted, Event, Processed
 from bridge.core.ids import PURPOSE_LIMIT, InboxId, MessageId
@@ -23,6 +23,7 @@ from bridge.driver import outgoing
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError, Refused
+from bridge.providers.known import provider_named
 from bridge.upstream import api
 
 Facts = dict[str, Any]
@@ -158,6 +159,21 @@ async def read(
     return answer
 
 
+async def _read_in_parts(
+    bridge: Bridge, queue: AttachmentQueue, said: Mapping[str, Any]
+) -> Facts:
+    """As read, no more of it than the host passes on whole as one tool result."""
+    budget = provider_named(queue.record.provider).RESULT_BUDGET
+
+    def fits(part: reading.Page) -> bool:
+        return budget.fits(msgspec.json.encode(part).decode())
+
+    wanted = dict(said)
+    start = wanted.pop("start")
+    page = await read(bridge, queue, **wanted)
+    return dict(reading.fitted(page, wanted["after"], start, fits))
+
+
 async def peers(bridge: Bridge, queue: AttachmentQueue) -> Facts:
     """Who else there is in this account."""
     caller = await bridge.link.child(queue.record.attachment_id)
@@ -244,7 +260,7 @@ async def perform(
         case "reply":
             return await reply(bridge, queue, **said)
         case "read":
-            return await read(bridge, queue, **said)
+            return await _read_in_parts(bridge, queue, said)
         case "ack":
             return await ack(bridge, queue, **said)
         case "peers":

@@ -23,6 +23,9 @@ ROUTES: tuple[str, ...] = ("hook",)
 # Past 10,000 UTF-16 units the host keeps a 2 KB preview and writes the whole text
 # to a file that everyone can read: the closing fence would be lost.
 BUDGET = Budget("utf16", 9_500)
+# Past 50,000 UTF-16 units, or 25,000 of the model's tokens, a tool's result goes
+# to a file instead; some scripts need more than one token for a character.
+RESULT_BUDGET = Budget("utf16", 20_000)
 
 # Set in its shell tool, and neither in its hooks nor in its MCP children.
 SHELL_MARKS = frozenset({"CLAUDE_CODE_EXECPATH"})

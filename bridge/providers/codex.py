@@ -30,6 +30,9 @@ ROUTES: tuple[str, ...] = ("hook",)
 # middle and written to a file that everyone can read. Codex writes `<`, `>` and
 # `&` of the reason as entities, which this budget counts (see Budget).
 BUDGET = Budget("bytes", 9_500)
+# A tool's result over 12,000 bytes is cut in the middle where Codex does not know
+# the model; known models take more.
+RESULT_BUDGET = Budget("bytes", 9_500)
 
 # Its hooks and MCP children carry neither; in a shared process this is what tells
 # one chat's shell from another chat's hook.

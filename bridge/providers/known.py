@@ -20,7 +20,8 @@ class Provider(Protocol):
     """What each provider module is.
 
     NAME is its word everywhere, TITLE what people call it; ROUTES the ways to an
-    attached session, the best first; BUDGET what its hook carries whole. MARKS
+    attached session, the best first; BUDGET what its hook carries whole, and
+    RESULT_BUDGET what it passes on whole as the result of one tool call. MARKS
     are the environment variables that mean "below this provider", SHELL_MARKS
     those of them that only its agents' commands have.
     """
@@ -29,6 +30,7 @@ class Provider(Protocol):
     TITLE: str
     ROUTES: tuple[str, ...]
     BUDGET: Budget
+    RESULT_BUDGET: Budget
     SHELL_MARKS: frozenset[str]
     MARKS: frozenset[str]
 

@@ -20,6 +20,7 @@ TITLE = "Script"
 ROUTES: tuple[str, ...] = ("hook",)
 # Nothing between us and the reader cuts; what a native route would carry.
 BUDGET = Budget("bytes", 96 * 1024)
+RESULT_BUDGET = BUDGET
 
 SHELL_MARKS: frozenset[str] = frozenset()
 MARKS: frozenset[str] = frozenset()

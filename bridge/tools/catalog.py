@@ -90,6 +90,15 @@ class Read(Arguments, frozen=True):
             "of the mailbox.",
         ),
     ] = 0
+    start: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=MESSAGE_LIMIT,
+            description="Characters of the first message to leave out, where a part "
+            "of it was shown before.",
+        ),
+    ] = 0
     limit: Annotated[int, Meta(ge=1, le=100, description="Messages in a page.")] = 100
     wait_s: Annotated[
         int, Meta(ge=0, le=25, description="Seconds to wait for a first message.")

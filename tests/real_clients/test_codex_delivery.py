@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from functools import partial
 
@@ -75,9 +76,26 @@ async def test_a_batch_of_9500_bytes_arrives_whole_and_one_more_byte_is_a_notice
     assert too_large.bodies == ()
     assert "is too large to show here" in too_large.text
     assert len(too_large.message_ids) == 1
-    after = re.search(r"agent_message_read\(after=(\d+)\)", too_large.text)
-    assert after is not None
-    assert largest + "z" in await carol.call("read", after=int(after[1]))
+
+
+async def test_the_longest_message_is_read_whole_in_parts(
+    house: House, carol: Talk
+) -> None:
+    """Codex cuts a tool's result in the middle where it is too long."""
+    alice = await house.script()
+    longest = "".join(f"{number:05}" for number in range(4_000))
+    notice = await deliver(house, carol, longest, alice)
+    hint = re.search(r"agent_message_read\(after=(\d+)\)", notice.text)
+    assert hint is not None
+
+    read, after = "", int(hint[1])
+    while len(read) < len(longest):
+        said = await carol.call("read", after=after, start=len(read))
+        page = json.loads(said.partition("Output:\n")[2])
+        read += page["messages"][0]["message"]
+
+    assert read == longest
+    assert page["next_cursor"] > after
 
 
 @pytest.mark.parametrize(("letter", "bytes_each"), [("<", len("&lt;")), ("界", 3)])

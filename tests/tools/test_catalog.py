@@ -90,6 +90,7 @@ def test_a_check_fills_in_defaults_and_trims() -> None:
     assert check(tool_named("agent_message_read"), {"after": 5}) == {
         "inbox_id": "",
         "after": 5,
+        "start": 0,
         "limit": 100,
         "wait_s": 0,
     }

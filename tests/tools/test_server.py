@@ -138,7 +138,7 @@ async def test_a_call_has_checked_arguments_and_what_the_host_says_of_it() -> No
     async with session(keep) as child:
         result = await child.tool("agent_message_read", {"after": 7}, meta)
 
-    arguments = {"inbox_id": "", "after": 7, "limit": 100, "wait_s": 0}
+    arguments = {"inbox_id": "", "after": 7, "start": 0, "limit": 100, "wait_s": 0}
     assert seen == [ToolCall("agent_message_read", "read", arguments, meta)]
     assert result == {"content": [{"type": "text", "text": "kept"}], "isError": False}
 
