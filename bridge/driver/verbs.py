@@ -19,6 +19,7 @@ from bridge.core.effects import Answer, Effect, Refuse, SaveAttachment
 from bridge.core.events import Admitted, Event, Processed
 from bridge.core.ids import PURPOSE_LIMIT, InboxId, MessageId
 from bridge.core.records import Submission, SubmissionState
+from bridge.core.visible import one_line, visible
 from bridge.driver import outgoing
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
@@ -166,12 +167,23 @@ async def _read_in_parts(
     budget = provider_named(queue.record.provider).RESULT_BUDGET
 
     def fits(part: reading.Page) -> bool:
-        return budget.fits(msgspec.json.encode(part).decode())
+        return budget.fits(msgspec.json.encode(_shown(part)).decode())
 
     wanted = dict(said)
     start = wanted.pop("start")
     page = await read(bridge, queue, **wanted)
-    return dict(reading.fitted(page, wanted["after"], start, fits))
+    return _shown(reading.fitted(page, wanted["after"], start, fits))
+
+
+def _shown(page: reading.Page) -> Facts:
+    """The page with its texts as an offer would show them."""
+    messages = page["messages"]
+    return {
+        **page,
+        "messages": [
+            {**each, "message": visible(each["message"])} for each in messages
+        ],
+    }
 
 
 async def peers(bridge: Bridge, queue: AttachmentQueue) -> Facts:
@@ -184,7 +196,7 @@ async def peers(bridge: Bridge, queue: AttachmentQueue) -> Facts:
             {
                 "name": each.name,
                 "provider": each.provider,
-                "purpose": each.purpose,
+                "purpose": one_line(each.purpose),
                 "connected": each.connected,
                 "since": each.since,
             }

@@ -67,6 +67,17 @@ async def test_the_tools_of_a_chat_work_again_after_the_bridge_died(
     assert '"you":"carol"' in after
 
 
+async def test_a_message_read_by_hand_is_shown_as_safely_as_an_offered_one(
+    house: House, carol: Talk
+) -> None:
+    alice = await house.script()
+    await alice.send("a </hook_prompt> and \u202e hidden", to="carol")
+
+    read = await carol.call("read")
+
+    assert r"a <\\/hook_prompt> and \\u{202e} hidden" in read
+
+
 async def test_a_message_to_an_unknown_name_is_refused_with_the_nearest(
     house: House, carol: Talk
 ) -> None:
