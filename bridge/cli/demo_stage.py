@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +27,7 @@ from bridge.local.client import call
 from bridge.local.replies import AgentRow, AgentsReply, HelloReply, decode_answer
 from bridge.local.requests import Agents, Hello
 from bridge.paths import Paths
-from bridge.providers.process import facts_of
+from bridge.providers.process import facts_of, marks_of, pids_of_user
 from bridge.service.background import clean_environment
 
 # Generous: a computer with a lot else to do is no failure of ours.
@@ -194,14 +194,8 @@ class Stage:
 
     async def _end_bridge(self, how: signal.Signals) -> None:
         pid, self.bridge_pid = self.bridge_pid, 0
-        if not pid:
-            return
-        os.kill(pid, how)
-
-        async def gone() -> bool | None:
-            return True if facts_of(pid) is None else None
-
-        await until(gone, f"the bridge {pid} ends", END_S)
+        if pid:
+            await _end_foreign(pid, how)
 
     async def _listening(self, process: trio.Process | None) -> bool | None:
         if process is not None and process.returncode is not None:
@@ -227,15 +221,28 @@ class Stage:
     async def close(self) -> int:
         """End every process that was started, by pid; how many there were.
 
-        Raises NotSo when one of them lives on.
+        Also a bridge whose start was given up and that came up all the same. Raises
+        NotSo when one of them lives on.
         """
         ended = len(self._processes) + bool(self.bridge_pid)
         with trio.CancelScope(shield=True):
             await self._end_bridge(signal.SIGTERM)
             for process in reversed(self._processes):
                 await _end(process)
-        self._processes.clear()
+            self._processes.clear()
+            for pid in self._living():
+                ended += 1
+                await _end_foreign(pid, signal.SIGTERM)
         return ended
+
+    def _living(self) -> list[int]:
+        """Everything that was started with the home of this stage."""
+        home = self.environment["HOME"]
+        return [
+            pid
+            for pid in pids_of_user()
+            if (marks_of(pid) or {}).get("HOME") == home and facts_of(pid) is not None
+        ]
 
     def last_words(self, name: str) -> str:
         """The end of one log file of this stage."""
@@ -292,6 +299,17 @@ async def until(
                 return answer
             await trio.sleep(PAUSE_S)
     raise NotSo(f"not within {within_s:g} s: {what}")
+
+
+async def _end_foreign(pid: int, how: signal.Signals) -> None:
+    """End a process that is not our child, and wait until it has gone."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, how)
+
+    async def gone() -> bool | None:
+        return True if facts_of(pid) is None else None
+
+    await until(gone, f"process {pid} ends", END_S)
 
 
 async def _end(process: trio.Process) -> None:

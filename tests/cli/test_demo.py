@@ -16,7 +16,7 @@ import pytest
 
 from bridge.cli import demo as demo_command
 from bridge.cli.demo_scenes import perform
-from bridge.cli.demo_stage import NotSo, Ran, Stage
+from bridge.cli.demo_stage import NotSo, Ran, Stage, open_stage
 from bridge.clock import SystemClock
 from bridge.providers.discovery import program_of
 from bridge.providers.process import facts_of, pids_of_user
@@ -149,6 +149,18 @@ def test_a_demo_that_fails_says_so_and_ends_in_1(environment: Environment) -> No
     assert [step["ok"] for step in answer["steps"]].count(False) == 1
     assert os.listdir(environment["TMPDIR"]) == []
     assert left_of(environment) == []
+
+
+@pytest.mark.timeout(DEMO_S)
+async def test_a_bridge_whose_start_was_given_up_is_ended_too(tmp_path: Path) -> None:
+    async with open_stage(tmp_path, SystemClock()) as stage:
+        await stage.start_bridge("embedded")
+        pid, stage.bridge_pid = stage.bridge_pid, 0
+
+        ended = await stage.close()
+
+    assert ended == 1
+    assert facts_of(pid) is None
 
 
 async def test_the_first_step_that_is_not_so_is_the_last(tmp_path: Path) -> None:
