@@ -101,6 +101,7 @@ class Lives:
     async def end(self) -> int:
         """Its exit code, once it has ended."""
         code: int = await self._mother.do("end")
+        self._pid = 0
         return code
 
     async def kill(self) -> None:
@@ -109,9 +110,10 @@ class Lives:
         await self.end()
 
     def strike(self) -> None:
-        """End whatever still runs of it; its mother has not waited for it yet."""
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGKILL)
+        """End what still runs of it, without waiting for its end."""
+        if self._pid:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
 
     @property
     def said(self) -> str:

@@ -103,9 +103,9 @@ async def play(lives: Lives, story: Story) -> None:
     try:
         await lives.until_serving()
         await story.play()
-    except Exception as error:
+    except BaseException as error:
         if not (isinstance(error, Denied) and error.code in GONE):
-            lives.strike()
+            lives.strike()  # else it would live on and be waited for
             raise
 
 

@@ -22,7 +22,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tests.journeys.rig.run_daemon import main as run_daemon
+from bridge import daemon
+from bridge.config import load_settings
+from bridge.errors import BridgeError
+from bridge.paths import Paths
 
 WRITER = "journal"  # the name of the store's thread
 # What a daemon imports only when it opens its first connection.
@@ -76,10 +79,21 @@ def _fork(state: str, server: str, record: str, pause: tuple[int, int] | None) -
             if pause is not None:
                 os.close(_released)
                 _pause_writer(*pause)
-            code = run_daemon(Path(state), server)
+            code = _run(Path(state), server)
         finally:
             os._exit(code)
     return _daemon
+
+
+def _run(state: Path, server: str) -> int:
+    """As the command does."""
+    paths = Paths(config=state, state=state, config_file=state / "config.json")
+    try:
+        return daemon.run(paths, load_settings(paths.config_file, server))
+    except BridgeError as error:
+        sys.stderr.write(f"Error: {error.sentence()}\n")
+        sys.stderr.flush()
+        return error.exit_code
 
 
 def _stand_apart(record: str) -> None:
