@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,3 +126,18 @@ def test_no_module_has_a_name_that_says_nothing(path: Path) -> None:
     empty_words = {"utils", "util", "common", "helpers", "manager", "handler", "misc"}
 
     assert path.stem not in empty_words
+
+
+def test_every_test_that_a_comment_names_exists() -> None:
+    known = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    named = {
+        name
+        for path in [*MODULES, *HOOKS, ROOT / "hooks" / "ask.c"]
+        for name in re.findall(r"\((?:see )?(test_\w+)\)", path.read_text())
+    }
+
+    assert named - known == set()

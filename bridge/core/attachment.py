@@ -96,7 +96,7 @@ _OVER = (SaveAttachment, CloseStream, EndLease, OrphanSubmissions, EraseTokens)
 _REPLACED = to(REPLACED, *_OVER, TellPerson)
 _REVOKED = to(REVOKED, *_OVER, TellPerson)
 # Crash: the end of a lease touches many rows; a death between the first and the
-# last is made good at start (test_whatever_dies_an_ended_lease_keeps_nothing).
+# last is made good at start (AttachmentMachine dies between any two of them).
 _OVER_AGAIN = stay(EndLease, OrphanSubmissions, EraseTokens)
 _DETACHING = to(
     DETACHING,

@@ -111,3 +111,17 @@ async def test_a_command_that_leaves_is_unavailable() -> None:
 
     with pytest.raises(Unavailable):
         await serve_calls(connection, answer)
+
+
+async def test_a_made_answer_is_sent_while_stopping() -> None:
+    connection, near = await caller(call(Hello()))
+    with trio.CancelScope() as serving:
+
+        async def stop(peer: Peer, request: AnyRequest) -> object:
+            serving.cancel()
+            return {"pid": peer.pid}
+
+        await serve_calls(connection, stop)
+
+    (body,) = replies_in(await near.receive_some())
+    assert decode_reply(body) == b'{"pid":2}'
