@@ -45,6 +45,10 @@ class NotSo(Exception):
     """What the demo was to show is not so; the text says what it saw."""
 
 
+class CommandFailed(NotSo):
+    """A command ended in an error, which may pass."""
+
+
 class Ran(Struct, frozen=True):
     """A command that has ended."""
 
@@ -53,14 +57,14 @@ class Ran(Struct, frozen=True):
     stderr: str = ""
 
     def document(self) -> dict[str, Any]:
-        """What it printed as JSON; raises NotSo when it failed or printed none."""
+        """What it printed as JSON; CommandFailed when it failed or printed none."""
         try:
             content = json.loads(self.stdout)
         except ValueError:
             content = None
         if self.exit != 0 or not isinstance(content, dict):
             said = (self.stderr or self.stdout).strip()[-_LAST_WORDS:]
-            raise NotSo(f"a command ended with {self.exit} and said: {said}")
+            raise CommandFailed(f"a command ended with {self.exit} and said: {said}")
         return content
 
 
@@ -288,17 +292,21 @@ def own_program() -> Sequence[str]:
 async def until(
     question: Callable[[], Awaitable[Found | None]], what: str, within_s: float
 ) -> Found:
-    """Ask until there is an answer; raises NotSo with `what` did not come."""
+    """Ask until there is an answer; raises NotSo with `what` did not come.
+
+    A question that fails for now is asked again.
+    """
+    why = ""
     with trio.move_on_after(within_s):
         while True:
             try:
                 answer = await question()
-            except BridgeError:
-                answer = None
+            except (BridgeError, CommandFailed) as error:
+                answer, why = None, f" ({error})"
             if answer is not None:
                 return answer
             await trio.sleep(PAUSE_S)
-    raise NotSo(f"not within {within_s:g} s: {what}")
+    raise NotSo(f"not within {within_s:g} s: {what}{why}")
 
 
 async def _end_foreign(pid: int, how: signal.Signals) -> None:

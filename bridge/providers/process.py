@@ -104,7 +104,8 @@ def ancestry_of(pid: int, read: Read = read_facts) -> Ancestry:
             what = f"process {pid} has gone" if chain else f"there is no process {pid}"
             return Ancestry(tuple(chain), whole=False, reason=what)
         # Race: a parent ended, its child got another one, and the pid we read
-        # before is somebody else's (test_a_parent_younger_than_its_child_breaks_the_chain).
+        # before is somebody else's
+        # (test_a_parent_younger_than_its_child_breaks_the_chain).
         if chain and facts.start > chain[-1].start:
             return Ancestry(
                 tuple(chain),
