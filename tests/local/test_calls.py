@@ -123,5 +123,5 @@ async def test_a_made_answer_is_sent_while_stopping() -> None:
 
         await serve_calls(connection, stop)
 
-    (body,) = replies_in(await near.receive_some())
+    (body,) = replies_in(bytes(await near.receive_some()))
     assert decode_reply(body) == b'{"pid":2}'
