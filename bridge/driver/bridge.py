@@ -21,6 +21,7 @@ from bridge.core.records import Attachment, ProcessKey, Submission
 from bridge.driver.link import Link
 from bridge.driver.queue import AttachmentQueue
 from bridge.driver.roster import Roster
+from bridge.driver.twins import Twins
 from bridge.errors import (
     BridgeError,
     StorageBroken,
@@ -62,6 +63,7 @@ class Bridge:
     roster: Roster = field(default_factory=Roster)
     heard: dict[ProcessKey, str] = field(default_factory=dict)
     hooked: set[tuple[ProcessKey, str]] = field(default_factory=set)
+    twins: Twins = field(default_factory=Twins)
     watched: set[ProcessKey] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
     last_privileged: str = ""

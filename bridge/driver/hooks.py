@@ -67,6 +67,9 @@ async def answer_hook(bridge: Bridge, dialogue: HookDialogue) -> None:
         bridge.log.debug("hook_not_heard", code=error.code)
         await dialogue.silence()
         return
+    if _is_twin(bridge, hook):
+        await dialogue.silence()
+        return
     await _note_session(bridge, hook)
     queue = bridge.roster.present(hook.provider.NAME, hook.said.session_id, hook.key)
     if queue is not None:
@@ -100,6 +103,13 @@ def _hear(bridge: Bridge, dialogue: HookDialogue, stdin: bytes) -> Hook:
     if provider.NAME == "script":
         said = replace(said, session_id=key.text())
     return Hook(provider, said, caller, key, hash((dialogue.event, stdin)))
+
+
+def _is_twin(bridge: Bridge, hook: Hook) -> bool:
+    """Told before by another installation; a script's events are all alike."""
+    at = bridge.clock.running()
+    is_script = hook.provider.NAME == "script"
+    return not is_script and bridge.twins.has_heard(hook.key, hook.mark, at)
 
 
 async def _note_session(bridge: Bridge, hook: Hook) -> None:

@@ -9,6 +9,7 @@ import pytest
 from bridge.providers import codex_install, project_file
 from tests.real_clients.codex_chats import install, open_talk
 from tests.real_clients.house import ROOT, House
+from tests.real_clients.offers import times_seen
 from tests.real_clients.rig.codex import CodexRig
 from tests.real_clients.rig.probes import Probe
 
@@ -72,6 +73,28 @@ async def test_removing_gives_every_file_back_and_leaves_other_hooks_trusted(
     assert installed.keys() > before.keys()
     assert files_in(codex.computer.project) == before
     assert len(theirs.notes("theirs")) == 1
+
+
+async def test_hooks_that_are_installed_twice_say_everything_once(
+    codex: CodexRig, house: House
+) -> None:
+    await install(house)
+    hooks = codex.computer.project / ".codex" / "hooks.json"
+    (codex.codex_home / "hooks.json").write_bytes(hooks.read_bytes())
+    chat = await open_talk(codex)
+    await chat.command("$agentworks attach carol", "Attached as carol.")
+    shown = chat.host.pane.text()
+    await chat.turn("good morning")
+    alice = await house.script()
+    sent = [f"mail {number}" for number in range(3)]
+    for text in sent:
+        await alice.send(text, to="carol")
+        await house.until_row("carol", pending=1)
+        await chat.turn("next")
+
+    assert shown.count("Attached") == 1
+    assert chat.bodies == sent
+    assert times_seen(chat.requests, "may not have reached you") == 0
 
 
 def persons_files(codex: CodexRig) -> dict[str, bytes]:
