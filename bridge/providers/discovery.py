@@ -74,7 +74,7 @@ def evidence_of(
     """
     found = tuple(_found(ancestry, is_script))
     nearest = found[0].at if found else len(ancestry.chain)
-    reach = len(ancestry.chain) if looks_above else nearest + 1 if found else 1
+    reach = len(ancestry.chain) if looks_above else nearest + 1 if found else 0
     environments = [environment_of(facts.pid) for facts in ancestry.chain[:reach]]
     inherited = (environments[nearest] if found else None) or {}
     below = [_marks(each, inherited) for each in environments[:nearest]]

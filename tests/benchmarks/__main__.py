@@ -27,6 +27,7 @@ from tests.benchmarks.table import Row, missed, rendered
 from tests.benchmarks.workshop import ROOT, Choice, open_workshop
 
 _ROWS = "rows.json"
+_CALM_LOAD = 1.0
 _QUICK = Choice(rounds=60, messages=60, settle_s=8, idle_s=5)
 
 
@@ -48,7 +49,7 @@ async def measure_in(folder: Path, choice: Choice) -> None:
     """One after the other; the rows go to a file."""
     rows: list[Row] = []
     async with open_workshop(folder / "apart") as shop:
-        tell(f"hooks (load {os.getloadavg()[0]:.1f})")
+        tell("hooks")
         if not shop.ask_is_compiled:
             tell("no C compiler here: every hook is the Python twin")
         rows += await hook_rows(shop, choice)
@@ -103,6 +104,7 @@ def measured_apart(folder: Path, choice: Choice) -> int:
     command = (sys.executable, "-P", "-m", "tests.benchmarks", "--apart", str(folder))
     environment = {**clean_environment(os.environ), "PYTHONPATH": str(ROOT)}
     log = folder / "bench.log"
+    load = os.getloadavg()[0]
     words = msgspec.json.encode(choice).decode()
     with started_apart((*command, words), environment, log) as output:
         for line in output:
@@ -113,20 +115,22 @@ def measured_apart(folder: Path, choice: Choice) -> int:
     if not rows:
         say(f"The benchmarks did not come to their end:\n{log.read_text()[-3000:]}")
         return 1
-    say(f"\n{rendered(rows)}\n\n{explained(choice)}")
+    say(f"\n{rendered(rows)}\n\n{explained(choice, load)}")
     if over := missed(rows):
         say(f"\nMissed: {', '.join(over)}")
+        if load > _CALM_LOAD:
+            say("Other programs kept this computer busy: run it again when it is calm.")
     return 1 if over else 0
 
 
-def explained(choice: Choice) -> str:
+def explained(choice: Choice, load: float) -> str:
     """How to read the table."""
     return (
         f"Medians of {choice.rounds} runs ({choice.messages} with mail), each"
         " posix_spawn and waitpid of the absolute program from one long-lived\n"
         "script, its output to a file; every hook alternates with `true`, so that"
         " drift cancels. Compare ratios, not milliseconds.\n"
-        f"Load while it ended: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors."
+        f"Load when it began: {load:.1f} on {os.cpu_count()} processors."
     )
 
 
