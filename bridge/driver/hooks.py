@@ -214,7 +214,7 @@ async def _offer(
     queue: AttachmentQueue,
     occasion: offering.Occasion,
 ) -> None:
-    version = identity.version_of(hook.caller.process)
+    version = identity.version_of(hook.provider.NAME, hook.caller.process)
 
     async def emit(offer_id: OfferId, text: str) -> OfferOutcome:
         print_ = hook.provider.print_offer(HookEvent.TURN_ENDED, text, version)

@@ -30,11 +30,13 @@ def marks_typed(provider: str, facts: ProcessFacts) -> bool:
     """True where the host has an event that fires for typed text only."""
     if provider != claude.NAME:
         return False
-    return claude.answers_command_at(version_of(facts)) is HookEvent.COMMAND
+    return claude.answers_command_at(version_of(provider, facts)) is HookEvent.COMMAND
 
 
-def version_of(facts: ProcessFacts) -> str:
+def version_of(provider: str, facts: ProcessFacts) -> str:
     """The program's version by its own registration; empty where it has none."""
+    if provider != claude.NAME:
+        return ""
     registration = registration_of(facts, process.marks_of(facts.pid))
     return registration.version if registration is not None else ""
 

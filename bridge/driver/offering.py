@@ -106,13 +106,18 @@ async def settle(queue: AttachmentQueue, clock: Clock) -> None:
 
     (test_an_outcome_that_found_no_room_is_saved_later)
     """
-    async with queue.turn:
-        if queue.unsaved_outcome is None:
-            return
-        if not queue.is_forgotten:
-            await queue.unsaved_outcome(clock.wall())
-        queue.unsaved_outcome = None
-        queue.offer_ends()
+    if queue.unsaved_outcome is not None:
+        async with queue.turn:
+            await _settle(queue, clock)
+
+
+async def _settle(queue: AttachmentQueue, clock: Clock) -> None:
+    if queue.unsaved_outcome is None:  # somebody else did it while we waited
+        return
+    if not queue.is_forgotten:
+        await queue.unsaved_outcome(clock.wall())
+    queue.unsaved_outcome = None
+    queue.offer_ends()
 
 
 async def _emit(draft: Draft, emit: Emission) -> OfferOutcome:
@@ -168,15 +173,18 @@ def _fullest(
     spoken: OfferContent, rows: Sequence[Delivery], fits: Fits
 ) -> OfferContent:
     """As much of our own as leaves the first message whole; the rest stays due."""
-    candidates = [
-        shortened(candidate, lambda content: fits(content, (), ()))
-        for candidate in (
-            spoken,
+    choices = [spoken]
+    if spoken.setup or spoken.guidance:
+        choices += [
             replace(spoken, guidance=""),
             replace(spoken, setup=""),
             replace(spoken, setup="", guidance=""),
-        )
+        ]
+    candidates = [
+        shortened(choice, lambda content: fits(content, (), ())) for choice in choices
     ]
+    if len(candidates) == 1:  # nothing to leave out, as with most offers
+        return candidates[0]
     first = tuple(rows[:1])
     can_be_whole = fits(candidates[-1], first, ())
     for candidate in candidates:
@@ -239,7 +247,8 @@ async def _save(queue: AttachmentQueue, draft: Draft) -> None:
     record = replace(
         queue.record, setup_at=offer.setup_after, guidance_at=offer.guidance_after
     )
-    also: list[Save] = [SaveOfferRecord(offer), SaveAttachment(record)]
+    also: list[Save] = [SaveOfferRecord(offer)]
+    also += [SaveAttachment(record)] if record != queue.record else []
     also += [effect for effect in named if isinstance(effect, Save)]
     also += [SaveSubmission(replace(row, told=True)) for row in draft.content.refused]
     await queue.take(
