@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +31,18 @@ Environment = dict[str, str]
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> Environment:
-    """A home and a folder for temporary files of its own."""
-    home, scratch = tmp_path / "home", tmp_path / "tmp"
+def environment(tmp_path: Path) -> Iterator[Environment]:
+    """A home and a folder for temporary files of its own, short enough to be used."""
+    home = tmp_path / "home"
     home.mkdir(mode=0o700)
-    scratch.mkdir(mode=0o700)
-    return {
+    scratch = tempfile.mkdtemp(prefix="aw-")
+    yield {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT),
         "HOME": str(home),
-        "TMPDIR": str(scratch),
+        "TMPDIR": scratch,
     }
+    shutil.rmtree(scratch)
 
 
 def demo(*words: str) -> list[str]:
