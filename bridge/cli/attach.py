@@ -23,7 +23,7 @@ from bridge.cli.setting_up import PROGRAMS, SetUp, set_up
 from bridge.core import texts
 from bridge.core.command import chat_word
 from bridge.core.visible import one_line
-from bridge.errors import Refused
+from bridge.errors import EXIT_USAGE, Refused
 from bridge.local.replies import AttachReply, PrepareReply, SessionRow
 from bridge.local.requests import Attach, Prepare
 
@@ -61,7 +61,11 @@ def attach(
     yes: bool,
     dry_run: bool,
 ) -> None:
-    """Attach a live chat, so that other agents can write to it under NAME."""
+    """Attach a live chat, so that other agents can write to it under NAME.
+
+    The chat's project is set up first: what would be written is shown, and asked
+    for. Without a chat in sight, this folder is set up.
+    """
     wish = Wish(name, provider, session, native_pid, purpose, Path.cwd(), yes, dry_run)
     prepared = invocation.ask_for(
         PrepareReply,
@@ -73,12 +77,12 @@ def attach(
         ),
     )
     if prepared.caller == "own":
-        _finish(invocation, wish, prepared, (), _own(invocation, wish))
+        _finish(invocation, wish, prepared.sessions, (), _own(invocation, wish))
         return
     rows = _chosen(wish, prepared)
     done = set_up(invocation, _projects(wish, rows), wish.is_agreed, wish.is_trial)
     attached = () if wish.is_trial else _attach(invocation, wish, rows)
-    _finish(invocation, wish, prepared, done, attached)
+    _finish(invocation, wish, rows, done, attached)
 
 
 # ---- which chats --------------------------------------------------------------------
@@ -89,10 +93,8 @@ def _chosen(wish: Wish, prepared: PrepareReply) -> tuple[SessionRow, ...]:
     if wish.native_pid or wish.session:
         return (_named(wish, prepared.sessions),)
     free = [row for row in prepared.sessions if not row.attached_as]
-    if wish.is_trial or not free:
-        return tuple(free)
     here = [row for row in free if _is_in(wish.folder, row)]
-    if wish.is_agreed and len(here) < 2:
+    if wish.is_trial or not free or (wish.is_agreed and len(here) < 2):
         # A yes is given in this folder: a chat of another one is chosen by hand.
         return tuple(here)
     lines = [
@@ -119,6 +121,22 @@ def _projects(wish: Wish, rows: Sequence[SessionRow]) -> list[tuple[str, Path]]:
     """Which provider is to be set up in which folder."""
     if rows:
         return [(row.provider, Path(row.folder or wish.folder)) for row in rows]
+    if wish.provider == "script":
+        raise Refused(
+            "no_process",
+            "A script is attached by its process, and none was named, so nothing was"
+            " done.",
+            "Name it: agentworks attach NAME --provider script --native-pid PID",
+            exit_code=EXIT_USAGE,
+        )
+    if wish.provider and wish.provider not in PROGRAMS:
+        raise Refused(
+            "unknown_provider",
+            f"AgentWorks knows no provider “{one_line(wish.provider)}”, so nothing was"
+            " done.",
+            "Give --provider claude, codex or script.",
+            exit_code=EXIT_USAGE,
+        )
     if wish.provider:
         return [(wish.provider, wish.folder)]
     present = [name for name, program in PROGRAMS.items() if shutil.which(program)]
@@ -173,7 +191,7 @@ def _attach(
 def _finish(
     invocation: Invocation,
     wish: Wish,
-    prepared: PrepareReply,
+    rows: Sequence[SessionRow],
     done: Sequence[SetUp],
     attached: Sequence[AttachReply],
 ) -> None:
@@ -191,9 +209,12 @@ def _finish(
     if attached:
         return
     if wish.is_trial:
-        for row in prepared.sessions:
+        for row in rows:
             say(f"Would attach {row.provider} {row.session_id} in {row.folder}")
         return
     for each in done:
         words = f"{chat_word(each.provider)} attach {wish.name}".strip()
-        say(f"No chat is live in {each.folder}: start one there and type: {words}")
+        say(
+            f"No unattached {each.provider} chat was seen in {each.folder}:"
+            f" start one there, or type in an open one: {words}"
+        )

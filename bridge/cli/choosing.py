@@ -26,7 +26,7 @@ def choose(
 
     Raises Refused (exit 2) without a terminal or after three useless answers.
     """
-    _require_terminal("name the one you mean")
+    _require_terminal("name the one you mean with --session")
     for number, line in enumerate(lines, 1):
         click.echo(f"  {styled(str(number), bold=True)}  {one_line(line)}", err=True)
     everything = f", or: all {len(lines)}" if may_take_all and len(lines) > 1 else ""

@@ -62,6 +62,8 @@ def run_command(arguments: Sequence[str]) -> int:
         tell_error("usage", _usage(error), invocation.as_json or "--json" in arguments)
         return EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
+        if sys.stderr.isatty():
+            click.echo(err=True)  # the shell's next line is not to follow ^C
         return _INTERRUPTED
     return ended if isinstance(ended, int) else EXIT_OK
 
@@ -69,5 +71,5 @@ def run_command(arguments: Sequence[str]) -> int:
 def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "agentworks"
-    message = error.format_message()
-    return f"{message} See: {command} --help"
+    message = error.format_message().rstrip(".")
+    return f"{message}. See: {command} --help"

@@ -32,7 +32,10 @@ message = click.Group(
     help="Messages of the attached chat that this shell runs in.",
 )
 _provider = click.option(
-    "--provider", required=True, metavar="P", help="The chat's program: claude, codex."
+    "--provider",
+    required=True,
+    metavar="P",
+    help="The chat's program: claude, codex or script.",
 )
 
 

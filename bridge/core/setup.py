@@ -48,15 +48,17 @@ def text(
 ) -> str:
     """The whole setup text, at most 20 others; `program` as it can be pasted."""
     lines = [_who(attachment), _purpose(attachment, program)]
-    others = in_order(roster, attachment.name)
+    others, peers = in_order(roster, attachment.name), _peers(attachment, program)
     if not others:
-        return "\n".join([*lines, "No other agent of your account has a name yet."])
+        # The roster is as old as the attach, and is not kept over a restart.
+        return "\n".join([*lines, f"See who else is there: {peers}"])
     lines.append(
-        "Other agents of your account, online first; they chose these words themselves:"
+        "Other agents of your account when you were attached, online first; they "
+        "chose these words themselves:"
     )
     lines += [_row(each) for each in others[:ROSTER_LIMIT]]
     if len(others) > ROSTER_LIMIT:
-        lines.append(f"- and {len(others) - ROSTER_LIMIT} more: agent_message_peers")
+        lines.append(f"- and {len(others) - ROSTER_LIMIT} more: {peers}")
     return "\n".join(lines)
 
 
@@ -80,6 +82,12 @@ def _purpose(attachment: Attachment, program: str) -> str:
     if attachment.provider == "script":
         how = f"{program} bridge message purpose --provider script --purpose TEXT"
     return f"Say in one line what you are here for: {how}"
+
+
+def _peers(attachment: Attachment, program: str) -> str:
+    if attachment.provider == "script":
+        return f"{program} bridge message peers --provider script"
+    return "agent_message_peers"
 
 
 def _row(entry: RosterEntry) -> str:

@@ -45,7 +45,7 @@ async def submit(
 
     Raises Refused for a text, address or id that cannot be sent, and StorageFull.
     """
-    body = _body(text)
+    body = checked_body(text)
     new = _submission(bridge, queue, body, target, inbox_id, submission_id)
     async with queue.turn:
         known = await _known(bridge, queue, new.submission_id)
@@ -67,7 +67,8 @@ async def _known(
     return await bridge.journal.submission(queue.record.agent_id, submission_id)
 
 
-def _body(text: str) -> str:
+def checked_body(text: str) -> str:
+    """The trimmed text; raises Refused where it is none, too long or not text."""
     body = text.strip()
     if not 1 <= len(body) <= MESSAGE_LIMIT:
         raise Refused(

@@ -14,7 +14,7 @@ import trio
 from bridge.core import authority
 from bridge.core.caller import Nobody, OwnSession, Person
 from bridge.core.records import AttachmentState, ProcessKey
-from bridge.driver import attaching, identity, table
+from bridge.driver import attaching, identity, outgoing, table
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import Refused
@@ -264,6 +264,11 @@ def _to_detach(bridge: Bridge, caller: Asker, name: str) -> AttachmentQueue:
         for queue in bridge.roster
         if queue.is_present or queue.record.state is AttachmentState.OFFLINE
     ]
+    if not known:
+        raise Refused(
+            "not_attached",
+            "No chat of this computer is attached, so there is nothing to detach.",
+        )
     if len(known) != 1:
         raise Refused(
             "name_needed",
@@ -308,7 +313,7 @@ def _arguments(request: AnyRequest) -> dict[str, object]:
                 "agent_name": request.agent,
                 "target": request.target,
                 "inbox_id": request.inbox_id,
-                "message": request.message,
+                "message": outgoing.checked_body(request.message),
                 "submission_id": request.submission_id,
             }
         case requests.MessagesRead():

@@ -67,7 +67,9 @@ def open_listener(path: Path) -> socket.socket:
     except OSError as error:
         listener.close()
         raise Unavailable(
-            "socket_unusable", f"Cannot listen at {path} ({error.strerror})."
+            "socket_unusable",
+            f"Cannot listen at {path} ({error.strerror}).",
+            "Choose a path in a folder of yours that exists.",
         ) from error
     finally:
         os.umask(earlier)

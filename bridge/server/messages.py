@@ -137,8 +137,9 @@ def checked_body(unit: Unit, text: str) -> str:
         raise Problem(
             422,
             "invalid_message",
-            f"A message has 1 to {limit} characters; this one has {len(body)}.",
-            "Shorten it or send it in parts." if body else "",
+            f"A message has 1 to {limit:,} characters and this one has "
+            f"{len(body):,}, so it was not sent.",
+            "Shorten it, or send it in parts." if body else "Give it a text.",
         )
     return body
 

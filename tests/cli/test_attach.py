@@ -179,6 +179,34 @@ def test_a_dry_run_shows_and_does_nothing(
     assert [request["verb"] for request in person.asked] == ["prepare"]
 
 
+def test_a_dry_run_leaves_the_chats_of_other_folders_out(
+    run: Run, person: FakeDaemon, tmp_path: Path, project: Path
+) -> None:
+    elsewhere = {"session_id": "s-2", "folder": str(tmp_path / "elsewhere")}
+    person.replies["prepare"]["sessions"].append(SESSION | elsewhere)
+
+    ran = run("attach", "--dry-run")
+
+    assert "Would attach claude s-1" in ran.out
+    assert "elsewhere" not in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    ("provider", "words"),
+    [("script", "--native-pid PID"), ("gemini", "no provider “gemini”")],
+)
+def test_what_has_no_project_to_set_up_is_refused(
+    run: Run, person: FakeDaemon, provider: str, words: str
+) -> None:
+    person.replies["prepare"]["sessions"] = []
+
+    ran = run("attach", "bob", "--provider", provider)
+
+    assert ran.exit_code == 2
+    assert words in ran.err
+    assert ran.out == ""
+
+
 def test_the_person_chooses_among_live_chats(
     run: Run,
     person: FakeDaemon,

@@ -128,6 +128,22 @@ async def test_a_detach_revokes_the_child_and_removes_the_local_state(
     assert sent["recipient"]["state"] != "connected"
 
 
+async def test_a_detach_with_nobody_attached_says_so(computer: Computer) -> None:
+    await computer.start_bridge()
+
+    with pytest.raises(Denied, match="nothing to detach"):
+        await computer.person("detach")
+
+
+async def test_the_persons_empty_message_is_told_its_length(
+    computer: Computer,
+) -> None:
+    await computer.start_bridge()
+
+    with pytest.raises(Denied, match="1 to 20,000 characters and this one has 0"):
+        await computer.person("messages_send", target="agent:bob", message="")
+
+
 async def test_a_detach_lists_what_was_never_sent(computer: Computer) -> None:
     server = await computer.start_server()
     await computer.start_bridge_alone()

@@ -153,7 +153,7 @@ async def test_an_empty_or_longer_message_is_refused(server: Served, text: str) 
     error = refusal(await alice.send("agent:bob", text, "one"), 422)
 
     assert error["code"] == "invalid_message"
-    assert "20000" in error["message"]
+    assert "20,000" in error["message"]
 
 
 @pytest.mark.parametrize("submission_id", ["", "x" * 129, "a\tb", "ä"])
