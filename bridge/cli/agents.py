@@ -23,7 +23,7 @@ _WATCH_S = 2.0
 @click.argument("name", default="")
 @click.option("--watch", is_flag=True, help="Show it again whenever it changes.")
 def agents(invocation: Invocation, name: str, watch: bool) -> None:
-    """Show the attached chats of this computer, or all about one NAME."""
+    """Show who is attached, or all about one NAME."""
     shown = b""
     while True:
         answer = invocation.ask(Agents(name=name))
@@ -38,7 +38,10 @@ def agents(invocation: Invocation, name: str, watch: bool) -> None:
 @verb("detach")
 @click.argument("name", default="")
 def detach(invocation: Invocation, name: str) -> None:
-    """End an attachment: NAME's, this chat's own, or one that you choose."""
+    """End an attachment.
+
+    NAME's, this chat's own, or one that you choose.
+    """
     chosen = name or _chosen_to_detach(invocation)
     answer = invocation.ask_for(DetachReply, Detach(name=chosen), answer_s=30)
     if invocation.as_json:

@@ -61,8 +61,9 @@ def attach(
     yes: bool,
     dry_run: bool,
 ) -> None:
-    """Attach a live chat, so that other agents can write to it under NAME.
+    """Attach a live chat under NAME.
 
+    Other agents can then write to it.
     The chat's project is set up first: what would be written is shown, and asked
     for. Without a chat in sight, this folder is set up.
     """

@@ -29,7 +29,7 @@ bridge = LazyGroup(
         "run": f"{__name__}:run",
         "message": "bridge.cli.message:message",
     },
-    "The background process that carries the messages.",
+    "The background process, and chats' messages.",
 )
 
 

@@ -36,7 +36,7 @@ _lines = msgspec.json.Decoder(Line)
 @verb("demo")
 @click.option("--keep", is_flag=True, help="Leave the scratch folder in its place.")
 def demo(invocation: Invocation, keep: bool) -> int:
-    """Show one message all the way round, in a scratch folder."""
+    """Show one message all the way round."""
     clock = SystemClock()
     began = clock.running()
     folder = Path(tempfile.mkdtemp(prefix="agentworks-demo-", dir=_scratch()))

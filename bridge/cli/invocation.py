@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from bridge.errors import EXIT_CONFLICT, Refused
+from bridge.errors import EXIT_CONFIG, EXIT_CONFLICT, Refused
 
 if TYPE_CHECKING:
     from bridge.config import Settings
@@ -44,7 +44,19 @@ class Invocation:
         """The settings file with --server applied; raises Refused (exit 78)."""
         from bridge.config import load_settings
 
+        self._require_named_file()
         return load_settings(self.paths.config_file, self.server)
+
+    def _require_named_file(self) -> None:
+        """A file that was named on purpose and is not there is a slip of the pen."""
+        if self.config and not self.paths.config_file.exists():
+            raise Refused(
+                "no_such_settings",
+                f"There is no settings file {self.paths.config_file}, so nothing was "
+                "started.",
+                "Check the name after --config, or leave it out for the default one.",
+                exit_code=EXIT_CONFIG,
+            )
 
     def ask(self, request: Request, answer_s: float | None = None) -> bytes:
         """The daemon's answer as JSON text; raises what it refused with."""

@@ -24,7 +24,7 @@ from bridge.local.requests import (
 messages = click.Group(
     "messages",
     params=global_options(),
-    help="Registered names, and messages sent and read with your own login.",
+    help="Your own mailboxes: names, send and read.",
 )
 
 

@@ -17,14 +17,14 @@ _DATABASE = "server.sqlite3"
 server = click.Group(
     "server",
     params=global_options(),
-    help="The message server by itself; a bridge embeds one unless told otherwise.",
+    help="The message server alone. A bridge embeds one unless told otherwise.",
 )
 
 
 @verb("run")
 @click.option("--socket", required=True, metavar="PATH", help="Where to listen.")
 def run(invocation: Invocation, socket: str) -> None:
-    """Run the message server on a private socket until it is stopped.
+    """Run the message server until it is stopped.
 
     A bridge of the same state folder uses it with --server unix:///PATH.
     """

@@ -18,7 +18,10 @@ See who is attached:
 
 @verb("up")
 def up(invocation: Invocation) -> None:
-    """Start the bridge, with its own message server unless you chose another."""
+    """Start the bridge and say what to do next.
+
+    It hosts its own message server unless you chose another.
+    """
     answer, is_new = start_bridge(invocation)
     show_started(invocation, answer, is_new)
     if not invocation.as_json:

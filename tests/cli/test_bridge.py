@@ -147,3 +147,12 @@ def test_a_second_bridge_in_a_terminal_names_the_first(
     assert second.returncode == 75
     assert f"(pid {first['pid']})" in second.stderr
     run("bridge", "stop")
+
+
+def test_a_named_settings_file_that_is_not_there_starts_nothing(
+    run: Run, tmp_path: Path
+) -> None:
+    ran = run("--config", str(tmp_path / "nobody.json"), "bridge", "start")
+
+    assert ran.exit_code == 78
+    assert "There is no settings file" in ran.err
