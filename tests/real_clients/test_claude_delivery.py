@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from tests.fakes.model_server import ModelRequest, Step
+from tests.journeys.rig.waiting import until_some
 from tests.real_clients.claude_chats import (
     BOTH,
     STREAM,
@@ -219,12 +220,18 @@ async def test_a_subagents_stop_delivers_nothing(
         Step(when="SUBTASK", hold="subagent", say="looked"),
     )
 
+    async def reached() -> int:
+        row = await house.row("bob")
+        return int(row["pending"] + row["unacknowledged"])
+
     async with bob.turning("go on"):
         await wait_until(
             lambda: claude.model.turns(containing="SUBTASK"), "the subagent's request"
         )
         await alice.send(HELLO)
-        await house.until_row("bob", pending=1)
+        # Claude Code may put the subagent into the background by itself: then the
+        # chat's own turn has ended meanwhile, and that end is where it may come.
+        await until_some(reached, "the message at bob's")
         claude.model.release("subagent")
 
     (brought,) = claude.model.turns(containing=HELLO)
