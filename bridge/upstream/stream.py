@@ -31,7 +31,7 @@ from bridge.upstream.stream_events import (
     StreamEvent,
     read_event,
 )
-from bridge.upstream.transfer import read_capped
+from bridge.upstream.transfer import read_capped, with_whole_body
 
 OPEN_DEADLINE_S = 10.0
 # What a server may say instead of opening the stream.
@@ -123,7 +123,7 @@ def _request(caller: Caller, place: StreamPlace, token: str) -> httpx.Request:
     }
     if place.cursor is not None:
         headers["Last-Event-ID"] = str(place.cursor)
-    return caller.server.streams.build_request(
+    request = caller.server.streams.build_request(
         "GET",
         f"{BRIDGE}/attachments/{quote(place.attachment_id, safe='')}/stream",
         params={
@@ -132,6 +132,7 @@ def _request(caller: Caller, place: StreamPlace, token: str) -> httpx.Request:
         },
         headers=headers,
     )
+    return with_whole_body(request)
 
 
 async def _check(caller: Caller, reply: httpx.Response) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+import socket
+from pathlib import Path
+
 import httpx
 import pytest
 import trio
+import trio.testing
 from msgspec import Struct
 
 from bridge.errors import BridgeError, Invalid, Refused, Unavailable, Unknown
 from bridge.upstream import failures, transfer
+from bridge.upstream.clients import embedded, open_server
 from bridge.upstream.transfer import Question, ask
+from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_server import (
     HANG,
     Answer,
@@ -277,3 +284,21 @@ async def test_a_compressed_body_is_refused(calling: Callers) -> None:
     script = Answer(200, {"content-encoding": "gzip"}, [b"\x1f\x8b"])
 
     assert isinstance(await failure(calling, script), Invalid)
+
+
+async def test_a_cancelled_call_leaves_no_generator_behind(tmp_path: Path) -> None:
+    """What a garbage collection finds then would be a warning, which is an error."""
+    path = tmp_path / "server.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        question = Question("POST", "/x", body="x" * 4_000_000)
+        async with (
+            open_server(embedded(path)) as server,
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(ask, server, question, Answer, FakeClock())
+            # Its body is larger than a socket takes from a peer that reads nothing.
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        gc.collect()
