@@ -94,6 +94,38 @@ async def test_a_connection_that_fails_takes_no_other_with_it(tmp_path: Path) ->
     assert "connection_failed" in log.getvalue()
 
 
+HELLO = b"GET /hello HTTP/1.1\r\nHost: bridge\r\n\r\n"
+
+
+@pytest.mark.parametrize("said", [b"", HELLO, HELLO[:20]])
+async def test_a_client_that_goes_leaves_its_place_at_once(
+    tmp_path: Path, said: bytes
+) -> None:
+    bounded = listening(tmp_path, Settings(connections=2))
+    path = str(tmp_path / "server.sock")
+    stopping = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(
+            serve_http,
+            Starlette(),
+            cast("trio.SocketListener", bounded),
+            Settings(),
+            stopping,
+            open_log(io.StringIO(), FakeClock()),
+        )
+        for _ in range(10):
+            client = await trio.open_unix_socket(path)
+            with trio.fail_after(NET_S):
+                if said:
+                    await client.send_all(said)
+                if said == HELLO:
+                    assert await client.receive_some()
+            await client.aclose()
+            with trio.fail_after(NET_S):
+                await bounded.wait_until_none()
+        stopping.set()
+
+
 class Failing:
     """A listener whose first connection raises what nobody expects."""
 
