@@ -1,5 +1,5 @@
 # Two commands: `make run` and `make test`. Both do all their set-up.
-.PHONY: run test demo lint types clients real-clients crash again bench coverage clean help
+.PHONY: run test demo lint types clients real-clients crash faults again bench coverage clean help
 
 run: ## set up, start the bridge with its embedded server, say what to do next
 	@packaging/scripts/setup.sh run
@@ -33,6 +33,10 @@ real-clients: clients ## drive the real Claude Code and Codex, offline
 crash: ## kill the daemon at every write to its journal
 	@packaging/scripts/setup.sh dev
 	CRASH_EVERY=1 .venv/bin/python -m pytest -q -m crash tests
+
+faults: ## every test that the fault matrix names, one at a time
+	@packaging/scripts/setup.sh dev
+	.venv/bin/python -m tests.faults
 
 again: ## only what failed last, one at a time
 	AGENTWORKS_REQUIRE_CLIENTS=$(REQUIRE_CLIENTS) .venv/bin/python -m pytest -q --last-failed --last-failed-no-failures none tests

@@ -13,12 +13,38 @@ import sys
 
 import pytest
 
+OTHER_UID = 65534  # nobody, on every system that we know
 _ANSWER_S = 10.0
 
 
 def need_strace() -> None:
     """An strace that may attach to a process of ours."""
     _need(_why_no_strace())
+
+
+def need_root() -> None:
+    """The rights of root: to mount, or to give a file away."""
+    _need("" if os.geteuid() == 0 else "only root can do this")
+
+
+def need_other_uid() -> None:
+    """Root and setpriv: a child of ours may run as `OTHER_UID`."""
+    _need(_why_no_other_uid())
+
+
+def need_namespaces() -> None:
+    """`unshare -m`: mounts of our own, which nobody else sees."""
+    _need(_why_no_namespace("--mount"))
+
+
+def need_pid_namespaces() -> None:
+    """`unshare -pf --mount-proc`: a process tree of our own."""
+    _need(_why_no_namespace("--pid", "--fork", "--mount-proc"))
+
+
+def need_program(name: str) -> None:
+    """A program on PATH, such as faketime or systemd-analyze."""
+    _need("" if shutil.which(name) else f"{name} is not installed")
 
 
 def _need(missing: str) -> None:
@@ -42,3 +68,20 @@ def _why_no_strace() -> str:
             is_attached = "attached" in strace.stderr.readline()
             traced.communicate(b"end\n", timeout=_ANSWER_S)
     return "" if is_attached else "strace may not attach to another process"
+
+
+def _why_no_other_uid() -> str:
+    if os.geteuid() != 0:
+        return "only root can start a process of another user"
+    if shutil.which("setpriv") is None:
+        return "setpriv is not installed"
+    return ""
+
+
+def _why_no_namespace(*kinds: str) -> str:
+    if sys.platform != "linux" or shutil.which("unshare") is None:
+        return "namespaces are for Linux"
+    tried = subprocess.run(
+        ["unshare", *kinds, "true"], capture_output=True, check=False, text=True
+    )
+    return "" if tried.returncode == 0 else f"no namespaces: {tried.stderr.strip()}"

@@ -1,0 +1,53 @@
+"""Runs every test that the fault matrix names, one at a time, as one run.
+
+    python -m tests.faults [what pytest takes]
+
+With CI=true a test that was skipped fails the run: there nothing may be missing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from tests.faults.matrix import named_tests
+
+_Reporter = pytest.TerminalReporter
+
+
+class Witness:
+    """Counts what was skipped, with its reason."""
+
+    def __init__(self) -> None:
+        self.skipped: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Called by pytest for each part of each test."""
+        if report.skipped:
+            self.skipped.append(report.nodeid)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """The last word on the exit code."""
+        if self.skipped and os.environ.get("CI") == "true":
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """Says what CI will not let pass."""
+        if self.skipped:
+            terminalreporter.write_line("Skipped, which CI does not allow:")
+            for name in self.skipped:
+                terminalreporter.write_line(f"  {name}")
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code of pytest."""
+    return int(pytest.main(["-q", *arguments, *named_tests()], plugins=[Witness()]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
