@@ -12,7 +12,9 @@ from bridge.cli.choosing import choose
 from bridge.cli.invocation import Invocation, verb
 from bridge.cli.present import advise, ago, document, say, state_styled, styled
 from bridge.core import texts
+from bridge.core.nearest import nearest_names
 from bridge.core.visible import one_line
+from bridge.errors import Refused
 from bridge.local.replies import AgentRow, AgentsReply, DetachReply, PrepareReply
 from bridge.local.requests import Agents, Detach, Prepare
 
@@ -26,13 +28,27 @@ def agents(invocation: Invocation, name: str, watch: bool) -> None:
     """Show who is attached, or all about one NAME."""
     shown = b""
     while True:
-        answer = invocation.ask(Agents(name=name))
+        answer = _answer(invocation, name)
         if not watch or _without_ages(answer) != shown:
             shown = _without_ages(answer)
             _show(invocation, answer, name, watch)
         if not watch:
             return
         time.sleep(_WATCH_S)
+
+
+def _answer(invocation: Invocation, name: str) -> bytes:
+    """The rows, of one name or of all; raises Refused with the nearest names."""
+    answer = invocation.ask(Agents(name=name))
+    if name and not _rows(answer):
+        names = [row.name for row in _rows(invocation.ask(Agents()))]
+        text = texts.nobody_attached(name, nearest_names(name, names))
+        raise Refused("not_attached", text)
+    return answer
+
+
+def _rows(answer: bytes) -> tuple[AgentRow, ...]:
+    return msgspec.json.decode(answer, type=AgentsReply).agents
 
 
 @verb("detach")
@@ -64,7 +80,7 @@ def _chosen_to_detach(invocation: Invocation) -> str:
 
 def _without_ages(answer: bytes) -> bytes:
     """The answer without what changes by itself as time passes."""
-    rows = msgspec.json.decode(answer, type=AgentsReply).agents
+    rows = _rows(answer)
     still = [
         msgspec.structs.replace(row, oldest_unacknowledged_s=None, last_contact_s=None)
         for row in rows
@@ -78,10 +94,8 @@ def _show(invocation: Invocation, answer: bytes, name: str, watch: bool) -> None
         return
     if watch:
         click.clear()
-    rows = msgspec.json.decode(answer, type=AgentsReply).agents
-    if name and not rows:
-        say(f"No chat of this computer is attached as {one_line(name)}.")
-    elif name:
+    rows = _rows(answer)
+    if name:
         click.echo(details(rows[0]))
     else:
         click.echo(listing(rows))
@@ -103,7 +117,7 @@ def details(row: AgentRow) -> str:
     """All that is known of one attachment, a line for each fact."""
     unacknowledged = str(row.unacknowledged)
     if row.oldest_unacknowledged_s is not None:
-        unacknowledged += f", the oldest offered {ago(row.oldest_unacknowledged_s)} ago"
+        unacknowledged += f", the oldest for {ago(row.oldest_unacknowledged_s)}"
     facts = {
         "name": row.name,
         "provider": row.provider,
@@ -114,7 +128,7 @@ def details(row: AgentRow) -> str:
         "waiting": texts.waiting(row.pending, row.why) or "0",
         "unacknowledged": unacknowledged,
         "last contact": ago(row.last_contact_s),
-    }
+    } | ({"note": row.note} if row.note else {})
     width = max(map(len, facts))
     return "\n".join(
         f"{styled(fact.ljust(width), bold=True)}  {one_line(value)}"

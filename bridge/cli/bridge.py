@@ -123,4 +123,7 @@ def overview(answer: StatusReply) -> str:
     lines += ["", listing(answer.attachments)]
     if answer.waiting:
         lines += ["", *(one_line(each) for each in answer.waiting)]
+    if answer.told:
+        lines += ["", styled("told before", bold=True)]
+        lines += [one_line(each) for each in answer.told]
     return "\n".join(lines)

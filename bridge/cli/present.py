@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import click
 
+from bridge.core.texts import duration
 from bridge.core.visible import one_line, visible
 from bridge.errors import BridgeError
 
@@ -88,12 +89,7 @@ def state_styled(text: str, state: str) -> str:
 
 def ago(seconds: float | None) -> str:
     """How long ago, in the largest whole unit; `-` for never."""
-    if seconds is None:
-        return "-"
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit}"
-    return f"{int(seconds)} s"
+    return "-" if seconds is None else duration(seconds)
 
 
 def with_program(text: str) -> str:

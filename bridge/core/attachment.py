@@ -64,6 +64,7 @@ DETACHING = AttachmentState.DETACHING
 DETACHED = AttachmentState.DETACHED
 
 _NOT_LIVE = frozenset({OFFLINE, REPLACED, REVOKED, DETACHING, DETACHED})
+_LEASE_OVER = frozenset({REPLACED, REVOKED})
 # In held these leave the state as it is, but nobody is there any more.
 _SESSION_IS_GONE = (SessionEnded, ProcessGone, BridgeStarted)
 
@@ -269,7 +270,8 @@ def _moved(record: Attachment, event: Event, state: AttachmentState) -> Attachme
     changes: dict[str, Any] = {"state": state, **_facts(record, event)}
     if state is not ATTACHED:
         changes["native_route"] = ""
-    if _ends_session(state, event) and record.offline_since is None:
+    is_first_end = record.offline_since is None or state in _LEASE_OVER
+    if _ends_session(state, event) and is_first_end:
         changes["offline_since"] = event.at
     return replace(record, **changes)
 

@@ -211,9 +211,10 @@ class Attachment(Struct, frozen=True):
     `server` is `embedded` or the base address of a server; `parent_config` is
     the config file whose login made it, empty for embedded. `made_by` is person
     or own (an agent, on its person's request). `watermark` is the highest
-    sequence taken into the journal; `offered_through` the highest with nothing
-    pending at or below it; `receipt_cursor` the last receipt number seen.
-    `setup_at` and `guidance_at` belong to the exact session.
+    sequence taken into the journal; `offered_through` how far the server knows
+    that nothing is pending; `receipt_cursor` the last receipt number seen.
+    `setup_at` and `guidance_at` belong to the exact session. `offline_since` is
+    when the session ended, and of a lease that is over when that ended.
     """
 
     attachment_id: AttachmentId

@@ -40,6 +40,10 @@ class AgentLine(Protocol):
     def pending(self) -> int: ...
     @property
     def why(self) -> str: ...
+    @property
+    def unacknowledged(self) -> int: ...
+    @property
+    def oldest_unacknowledged_s(self) -> float | None: ...
 
 
 # ---- attach and detach, answered in the chat ------------------------------------
@@ -53,23 +57,6 @@ def attached(name: str, route: str, waiting: int = 0, is_again: bool = False) ->
         return text
     count = "1 message is" if waiting == 1 else f"{waiting} messages are"
     return f"{text} {count} waiting."
-
-
-def already_attached(name: str, route: str) -> str:
-    """Attach was asked for and changed nothing."""
-    return (
-        f"This chat is already attached as {label(name)}; its connection was checked "
-        f"and kept. {_route(route)}"
-    )
-
-
-def attached_under_other_name(name: str, provider: str) -> str:
-    """A name was asked for in a chat that has another one."""
-    word = chat_word(provider)
-    return (
-        f"Nothing was changed: this chat is attached as {label(name)}. To give it "
-        f"another name, type {word} detach and then {word} attach NAME."
-    )
 
 
 def name_held(name: str, holder: str, since: str, provider: str) -> str:
@@ -121,6 +108,30 @@ def waiting(count: int, why: str) -> str:
     return f"{count} waiting, {reason}" if reason else f"{count} waiting"
 
 
+def unacknowledged(count: int, oldest_s: float | None) -> str:
+    """`2 unacknowledged for 5 min`; empty when every offer was answered."""
+    if count == 0:
+        return ""
+    age = "" if oldest_s is None else f" for {duration(oldest_s)}"
+    return f"{count} unacknowledged{age}"
+
+
+def duration(seconds: float) -> str:
+    """`5 min`: the time in its largest whole unit."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"
+
+
+def nobody_attached(name: str, nearest: Sequence[str]) -> str:
+    """No chat of this computer has this name; the nearest ones, if any are near."""
+    text = f"No chat of this computer is attached as {label(name)}."
+    if not nearest:
+        return f"{text} See who is: agentworks agents"
+    return f"{text} Did you mean {' or '.join(label(each) for each in nearest)}?"
+
+
 def agents_table(rows: Sequence[AgentLine], limit: int = ROWS_IN_CHAT) -> str:
     """The attachments of this computer, at most `limit` of them, in columns."""
     if not rows:
@@ -141,9 +152,14 @@ def _cells(row: AgentLine) -> tuple[str, ...]:
         label(row.session),
         label(row.state),
         label(row.route),
-        waiting(row.pending, row.why) or "-",
+        _mail(row) or "-",
         one_line(row.purpose, _PURPOSE_SHOWN),
     )
+
+
+def _mail(row: AgentLine) -> str:
+    offered = unacknowledged(row.unacknowledged, row.oldest_unacknowledged_s)
+    return "; ".join(filter(None, (waiting(row.pending, row.why), offered)))
 
 
 # ---- lines for the person ----------------------------------------------------------
@@ -169,7 +185,7 @@ def plugin_needs_reload(provider: str) -> str:
 
 
 def told_person(code: str, name: str) -> str:
-    """One line about an attachment, by the code of its TellPerson effect."""
+    """One sentence about an attachment, by a TellPerson code or the driver's own."""
     who = label(name)
     sentences = {
         "held": (
@@ -177,7 +193,8 @@ def told_person(code: str, name: str) -> str:
             "type the attach command in its chat."
         ),
         "replaced": (
-            f"{who} moved to another session; the one before gets no more messages."
+            f"The name {who} moved to another session; the one before gets no more "
+            "messages. To move it back, type the attach command in its chat."
         ),
         "revoked": (
             f"The connection of {who} was revoked. To connect it anew, type the "
@@ -188,9 +205,18 @@ def told_person(code: str, name: str) -> str:
             f"The server no longer accepts the connection of {who}, so it is offline; "
             "its messages are kept. Type the attach command in its chat."
         ),
-        "detached": f"{who} is detached.",
+        "journal_full": (
+            f"There was no room for another message of {who}, so the server keeps "
+            "the rest of them until its chat has taken what waits here."
+        ),
+        "room_again": f"There is room again for the messages of {who}.",
+        "stream_stuck": (
+            f"The server sent {who} something that cannot be read, three times at the "
+            "same place. The bridge went on behind it; agents find what stood there "
+            "by an explicit read."
+        ),
     }
-    return f"AgentWorks: {sentences.get(code, f'{who}: {label(code)}')}"
+    return sentences.get(code, f"{who}: {label(code)}")
 
 
 # ---- why nothing was done ----------------------------------------------------------
@@ -236,14 +262,6 @@ def retired_message(message_id: str, program: str, provider: str) -> str:
         f"{label(program)} bridge message read --provider {label(provider)}, then "
         "agent_message_reply with the inbox id."
     )
-
-
-def unknown_name(name: str, nearest: Sequence[str]) -> str:
-    """No agent of the account has this name; the nearest ones, if any are near."""
-    text = f"No agent of your account is called {label(name)}, so nothing was sent."
-    if not nearest:
-        return f"{text} See who is there: agent_message_peers"
-    return f"{text} Nearest: {', '.join(label(each) for each in nearest)}"
 
 
 def _route(route: str) -> str:

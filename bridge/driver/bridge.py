@@ -1,12 +1,13 @@
 """The parts that every room of the driver shares; it decides nothing.
 
 Owns what is remembered of the whole bridge: the roster, which session a one-chat
-process is in, whose hooks were heard, and the last verb that only the person may
-use.
+process is in, whose hooks were heard, what the person was told last, and the last
+verb that only the person may use.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVarTuple
@@ -14,7 +15,7 @@ from typing import TypeVarTuple
 import trio
 
 from bridge.clock import Clock, rfc3339
-from bridge.core import quota
+from bridge.core import quota, texts
 from bridge.core.effects import Save
 from bridge.core.ids import AttachmentId
 from bridge.core.records import Attachment, ProcessKey, Submission
@@ -38,6 +39,8 @@ Arguments = TypeVarTuple("Arguments")
 
 # What had no room is tried again this often.
 SAVE_AGAIN_S = 30.0
+# The newest sentences that the person was told; older ones are in the log.
+TOLD_KEPT = 20
 
 
 @dataclass
@@ -67,6 +70,7 @@ class Bridge:
     watched: set[ProcessKey] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
     last_privileged: str = ""
+    told: deque[str] = field(default_factory=lambda: deque(maxlen=TOLD_KEPT))
     stopping: trio.Event = field(default_factory=trio.Event)
     broken: StorageBroken | None = None
     attaching: trio.Lock = field(default_factory=trio.Lock)
@@ -141,6 +145,12 @@ class Bridge:
     def usage(self) -> dict[AttachmentId, quota.Usage]:
         """What each attachment keeps, the empty ones too."""
         return {queue.record.attachment_id: queue.usage() for queue in self.roster}
+
+    def tell_person(self, code: str, name: str) -> None:
+        """A sentence for the person, by its code: seen in log and status."""
+        when = rfc3339(self.clock.wall())
+        self.told.append(f"{when} {texts.told_person(code, name)}")
+        self.log.warning("person_told", code=code, name=name)
 
     def note_privileged(self, verb: str, who: str) -> None:
         """A verb that only the person may use was used: seen in log and status."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import trio
 
-from bridge.core import authority
+from bridge.core import authority, texts
 from bridge.core.caller import Nobody, OwnSession, Person
 from bridge.core.records import AttachmentState, ProcessKey
 from bridge.driver import attaching, identity, outgoing, table
@@ -58,6 +58,7 @@ def status(bridge: Bridge) -> replies.StatusReply:
         ),
         warnings=tuple(bridge.warnings),
         last_privileged=bridge.last_privileged,
+        told=tuple(bridge.told),
     )
 
 
@@ -140,14 +141,16 @@ async def attach(
         wish = await _chosen_wish(bridge, request)
         bridge.note_privileged("attach", getattr(caller, "description", ""))
     done = await attaching.attach(bridge, wish)
-    record = done.record
+    record, route = done.record, table.route(bridge, done.record)
+    is_deaf = route == texts.HOOKS_NOT_LOADED
     return replies.AttachReply(
         name=record.name,
         attachment_id=record.attachment_id,
         provider=record.provider,
         session_id=record.session_id,
         state=record.state.value,
-        route=table.route(bridge, record),
+        route=route,
+        notes=(texts.plugin_needs_reload(record.provider),) if is_deaf else (),
     )
 
 

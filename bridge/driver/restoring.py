@@ -32,7 +32,7 @@ from bridge.core.records import (
     Receipt,
     ReceiptState,
 )
-from bridge.driver import attaching, identity, offering, stepping
+from bridge.driver import attaching, identity, offering, stepping, table
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError, StorageBroken
@@ -144,7 +144,7 @@ async def _sweep(bridge: Bridge, at: float) -> None:
             await queue.take([(row.message_id, Aged(at)) for row in rows])
             old = outbox.to_forget(queue.submissions.values(), at)
             await queue.commit([each for each in old if isinstance(each, Save)])
-            is_done = _is_done(queue, at)
+            is_done = _is_done(queue, at) and not table.is_shown(bridge, queue)
             if is_done:
                 await queue.commit([ForgetAttachment(queue.record.attachment_id)])
         if is_done:

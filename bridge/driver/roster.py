@@ -82,11 +82,10 @@ class Roster:
         ]
 
     def named(self, name: str) -> AttachmentQueue | None:
-        """By name, present before offline, newest first."""
+        """By name: present, then offline, then what is over; of these the newest."""
         folded = fold_name(name)
         found = [q for q in self if fold_name(q.record.name) == folded]
-        found.sort(key=lambda q: (q.record.state in _PRESENT, q.record.created_at))
-        return found[-1] if found else None
+        return max(found, key=_nearness, default=None)
 
     def of_agent(self, agent_id: AgentId) -> list[AttachmentQueue]:
         """Every queue of one agent id, oldest first."""
@@ -98,3 +97,8 @@ class Roster:
     ) -> AttachmentQueue | None:
         found = [queue for queue in self if wanted(queue)]
         return max(found, key=lambda queue: queue.record.created_at, default=None)
+
+
+def _nearness(queue: AttachmentQueue) -> tuple[bool, bool, float]:
+    record = queue.record
+    return record.state in _PRESENT, record.state in _KNOWN, record.created_at

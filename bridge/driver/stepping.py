@@ -110,7 +110,7 @@ async def _outside(
                         await queue.commit([effect])
                 bridge.roster.remove(queue)
             case TellPerson(code=code):
-                bridge.log.warning("person_told", code=code, name=queue.record.name)
+                bridge.tell_person(code, queue.record.name)
                 queue.told = code
             case _:
                 pass

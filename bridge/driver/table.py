@@ -1,6 +1,7 @@
 """What a person sees of the attachments: rows, and why mail waits.
 
-Owns the reasons. Promises that each waiting message has one, in plain words.
+Owns the reasons. Promises that each waiting message has one, in plain words, and
+that a lease which ended is shown for a day, so that nobody vanishes without a word.
 """
 
 from __future__ import annotations
@@ -23,19 +24,35 @@ _SHOWN = {
     AttachmentState.HELD: 1,
     AttachmentState.OFFLINE: 2,
     AttachmentState.DETACHING: 3,
+    AttachmentState.REPLACED: 4,
+    AttachmentState.REVOKED: 4,
 }
+_OVER = (AttachmentState.REPLACED, AttachmentState.REVOKED)
+_OVER_SHOWN_S = 24 * 3600.0
+_TOLD_BY_STATE = (AttachmentState.HELD, *_OVER)
 _UNACKNOWLEDGED = (DeliveryState.OFFERED, DeliveryState.AMBIGUOUS)
 _SESSION_SHOWN = 8
 
 
 def rows(bridge: Bridge, name: str = "") -> tuple[AgentRow, ...]:
     """Every attachment that a person may care for, attached first, then by name."""
-    queues = [queue for queue in bridge.roster if queue.record.state in _SHOWN]
     if name:
         wanted = bridge.roster.named(name)
-        queues = [queue for queue in queues if queue is wanted]
+        queues = [wanted] if wanted is not None else []
+    else:
+        queues = list(bridge.roster)
+    queues = [queue for queue in queues if is_shown(bridge, queue)]
     queues.sort(key=lambda q: (_SHOWN[q.record.state], q.record.name.lower()))
     return tuple(row(bridge, queue) for queue in queues)
+
+
+def is_shown(bridge: Bridge, queue: AttachmentQueue) -> bool:
+    """Has the person to know of it? What a newer one of its name says, says it too."""
+    record = queue.record
+    if record.state not in _OVER:
+        return record.state in _SHOWN
+    since = bridge.clock.wall() - (record.offline_since or 0.0)
+    return since <= _OVER_SHOWN_S and bridge.roster.named(record.name) is queue
 
 
 def row(bridge: Bridge, queue: AttachmentQueue) -> AgentRow:
@@ -58,6 +75,7 @@ def row(bridge: Bridge, queue: AttachmentQueue) -> AgentRow:
         if queue.last_contact_at
         else None,
         why=_why(bridge, queue) if waiting else "",
+        note=_note(queue),
     )
 
 
@@ -69,6 +87,13 @@ def route(bridge: Bridge, record: Attachment) -> str:
     if queue is not None and not queue.hooks_heard and record.provider != "script":
         return texts.HOOKS_NOT_LOADED
     return record.native_route or "hook"
+
+
+def _note(queue: AttachmentQueue) -> str:
+    state, name = queue.record.state, queue.record.name
+    if queue.told == "token_refused" or state in _TOLD_BY_STATE:
+        return texts.told_person(queue.told or state.value, name)
+    return texts.told_person("journal_full", name) if queue.is_full else ""
 
 
 def _oldest(rows_: list[Delivery], at: float) -> float | None:

@@ -31,9 +31,12 @@ class HelloReply(Struct, frozen=True):
 class AgentRow(Struct, frozen=True):
     """One attachment as a person sees it.
 
-    `session` is the session id's first 8 characters; `why` says what waiting
-    mail waits for; `last_contact_s` and `oldest_unacknowledged_s` are seconds
-    ago, None for never.
+    `session` is the session id's last 8 characters; `why` says what waiting mail
+    waits for; `note` is what the person is to know of its state.
+    `unacknowledged` counts the messages that were offered, perhaps in vain, and
+    that its agent has said nothing of. `last_contact_s` is seconds ago;
+    `oldest_unacknowledged_s` is how long the longest of those has been so; None
+    for never.
     """
 
     name: str
@@ -47,11 +50,13 @@ class AgentRow(Struct, frozen=True):
     oldest_unacknowledged_s: float | None = None
     last_contact_s: float | None = None
     why: str = ""
+    note: str = ""
 
 
 class StatusReply(Struct, frozen=True):
     """The bridge at a glance; `waiting` holds one sentence for each cause.
 
+    `told` is what the person was told last, oldest first, each with its time.
     `last_privileged` names the last verb that only the person may use, with its
     time and caller, empty when there was none.
     """
@@ -65,6 +70,7 @@ class StatusReply(Struct, frozen=True):
     waiting: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     last_privileged: str = ""
+    told: tuple[str, ...] = ()
 
 
 class StopReply(Struct, frozen=True):

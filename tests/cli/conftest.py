@@ -20,10 +20,14 @@ from tests.fakes.answering import answering, read_call
 
 
 class FakeDaemon:
-    """Answers each verb with what `replies` holds and keeps what was asked."""
+    """Answers each verb with what `replies` holds and keeps what was asked.
+
+    What `unnamed` holds for a verb answers a request that names nobody.
+    """
 
     def __init__(self) -> None:
         self.replies: dict[str, Any] = {}
+        self.unnamed: dict[str, Any] = {}
         self.asked: list[dict[str, Any]] = []
 
     def refuse(self, verb: str, code: str, exit_code: int) -> None:
@@ -44,7 +48,8 @@ class FakeDaemon:
             return
         request = json.loads(body)
         self.asked.append(request)
-        reply = self.replies[request["verb"]]
+        replies = self.replies | ({} if "name" in request else self.unnamed)
+        reply = replies[request["verb"]]
         if not (isinstance(reply, dict) and "error" in reply):
             reply = {"ok": reply}
         text = json.dumps(reply).encode()

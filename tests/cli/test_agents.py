@@ -50,15 +50,48 @@ def test_one_name_is_shown_with_all_that_is_known(run: Run, daemon: FakeDaemon) 
     out = run("agents", "bob").out
 
     assert daemon.asked == [{"verb": "agents", "name": "bob"}]
-    assert "2, the oldest offered 1 min ago" in out
+    assert "2, the oldest for 1 min" in out
     assert "3 waiting, server silent for 40 s" in out
     assert "5 s" in out
 
 
-def test_an_unknown_name_is_said_to_be_unknown(run: Run, daemon: FakeDaemon) -> None:
+def test_an_unknown_name_fails_with_the_nearest_ones(
+    run: Run, daemon: FakeDaemon
+) -> None:
     daemon.replies["agents"] = {"agents": []}
+    nobody = run("agents", "zoe")
+    daemon.unnamed["agents"] = {"agents": [BOB, EVE]}
+    near, in_json = run("agents", "bop"), run("agents", "bop", "--json")
 
-    assert "attached as zoe" in run("agents", "zoe").out
+    assert nobody.exit_code == near.exit_code == in_json.exit_code == 1
+    assert "attached as zoe" in nobody.err
+    assert "Did you mean bob?" in near.err
+    assert "not_attached" in in_json.err
+    assert nobody.out == near.out == in_json.out == ""
+
+
+def test_what_was_not_acknowledged_is_in_the_table_and_in_json(
+    run: Run, daemon: FakeDaemon
+) -> None:
+    daemon.replies["agents"] = {"agents": [BOB, EVE]}
+
+    (_, bob, eve), document = (
+        run("agents").out.splitlines(),
+        run("agents", "--json").document(),
+    )
+
+    assert "40 s; 2 unacknowledged for 1 min" in bob
+    assert "unacknowledged" not in eve
+    assert document["agents"][0]["oldest_unacknowledged_s"] == 90.5
+
+
+def test_what_the_person_is_to_know_of_a_state_is_said(
+    run: Run, daemon: FakeDaemon
+) -> None:
+    replaced = EVE | {"state": "replaced", "note": "The name eve moved."}
+    daemon.replies["agents"] = {"agents": [replaced]}
+
+    assert "The name eve moved." in run("agents", "eve").out
 
 
 def test_json_is_ascii_and_whole(run: Run, daemon: FakeDaemon) -> None:

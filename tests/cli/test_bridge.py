@@ -35,6 +35,7 @@ STATUS = {
     "waiting": ["bob: 1 waiting, no turn has ended"],
     "warnings": ["The embedded server is down."],
     "last_privileged": "detach by zsh (pid 9)",
+    "told": ["2026-11-29T16:05:29Z The name eve moved\x1b[2J."],
 }
 
 
@@ -126,6 +127,7 @@ def test_status_shows_all_that_waits_and_why(run: Run, daemon: FakeDaemon) -> No
     assert "detach by zsh (pid 9)" in out
     assert "! The embedded server is down." in out
     assert "bob: 1 waiting, no turn has ended" in out
+    assert "16:05:29Z The name eve moved\\u{1b}[2J." in out
     assert run("bridge", "status", "--json").document() == STATUS
 
 

@@ -26,12 +26,16 @@ class Row(Struct, frozen=True):
     purpose: str = ""
     pending: int = 0
     why: str = ""
+    unacknowledged: int = 0
+    oldest_unacknowledged_s: float | None = None
 
 
 ROWS = (
     Row("bob", purpose="Reviews changes"),
     Row("alice", "codex", "e1170043", pending=3, why="server silent for 40 s"),
     Row("carol", state="offline", route=texts.HOOKS_NOT_LOADED, pending=1),
+    Row("dave", unacknowledged=2, oldest_unacknowledged_s=301.9),
+    Row("erin", pending=1, why="no turn has ended", unacknowledged=1),
 )
 
 
@@ -41,8 +45,6 @@ def test_the_answers_to_attach() -> None:
         texts.attached("bob", "hook", waiting=1, is_again=True),
         texts.attached("bob", texts.HOOKS_NOT_LOADED, waiting=3),
         texts.attached("bob", "claude_session"),
-        texts.already_attached("bob", "hook"),
-        texts.attached_under_other_name("bob", "claude"),
         texts.name_held("bob", "codex", "2026-11-29T16:05:29Z", "claude"),
         texts.attach_in_progress("bob"),
         texts.attach_in_progress(None),
@@ -85,6 +87,23 @@ def test_waiting_mail_says_why(count: int, why: str, shown: str) -> None:
     assert texts.waiting(count, why) == shown
 
 
+@pytest.mark.parametrize(
+    ("count", "oldest_s", "shown"),
+    [
+        (0, None, ""),
+        (1, None, "1 unacknowledged"),
+        (2, 59.9, "2 unacknowledged for 59 s"),
+        (2, 60.0, "2 unacknowledged for 1 min"),
+        (2, 7_199.0, "2 unacknowledged for 1 h"),
+        (2, 172_800.0, "2 unacknowledged for 2 d"),
+    ],
+)
+def test_what_was_not_acknowledged_has_a_count_and_an_age(
+    count: int, oldest_s: float | None, shown: str
+) -> None:
+    assert texts.unacknowledged(count, oldest_s) == shown
+
+
 def test_the_line_at_a_sessions_start() -> None:
     text = texts.session_started("bob", "claude")
 
@@ -92,7 +111,8 @@ def test_the_line_at_a_sessions_start() -> None:
 
 
 def test_the_lines_for_the_person() -> None:
-    codes = ["held", "replaced", "revoked", "unregistered", "token_refused", "detached"]
+    codes = ["held", "replaced", "revoked", "unregistered", "token_refused"]
+    codes += ["journal_full", "room_again"]
     lines = [texts.told_person(code, "bob") for code in [*codes, "unheard_of"]]
     lines += [texts.plugin_needs_reload("claude"), texts.plugin_needs_reload("codex")]
     text = "\n".join(lines)
@@ -109,8 +129,8 @@ def test_the_refusals() -> None:
         texts.tool_of_unattached_chat("script"),
         texts.sandboxed(),
         texts.retired_message("msg-1", "agentworks", "claude"),
-        texts.unknown_name("carrol", ("carol", "carl")),
-        texts.unknown_name("carrol", ()),
+        texts.nobody_attached("carrol", ("carol", "carl")),
+        texts.nobody_attached("carrol", ()),
     ]
     text = "\n".join(refusals)
 
@@ -121,8 +141,6 @@ def any_sentence(text: str) -> list[str]:
     """Every sentence with this text in every place."""
     calls: list[Callable[[], str]] = [
         lambda: texts.attached(text, text, 2),
-        lambda: texts.already_attached(text, text),
-        lambda: texts.attached_under_other_name(text, text),
         lambda: texts.name_held(text, text, text, text),
         lambda: texts.attach_in_progress(text),
         lambda: texts.detached(text, (text,)),
@@ -132,7 +150,7 @@ def any_sentence(text: str) -> list[str]:
         lambda: texts.told_person(text, text),
         lambda: texts.tool_of_unattached_chat(text),
         lambda: texts.retired_message(text, text, text),
-        lambda: texts.unknown_name(text, (text,)),
+        lambda: texts.nobody_attached(text, (text,)),
         lambda: texts.waiting(1, text),
     ]
     return [call() for call in calls]

@@ -119,3 +119,9 @@ def incoming(number: int = 1, body: str = "Ready for review.") -> Message:
         row.sent_at,
         body,
     )
+
+
+def advance(bridge: Bridge, seconds: float) -> None:
+    """Let time pass on the bridge's own clock."""
+    assert isinstance(bridge.clock, FakeClock)
+    bridge.clock.advance(seconds)

@@ -1,0 +1,151 @@
+"""What a person sees of the attachments, and what they were told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+from msgspec.structs import replace
+
+from bridge.core.effects import SaveAttachment
+from bridge.core.events import (
+    Detach,
+    Event,
+    ProcessGone,
+    ServerHeld,
+    ServerReplaced,
+    ServerRevoked,
+    TokenRefused,
+)
+from bridge.core.ids import AttachmentId
+from bridge.core.records import OfferOutcome
+from bridge.driver import offering, persons, receiving, restoring, stepping, table
+from bridge.driver.bridge import TOLD_KEPT, Bridge
+from bridge.driver.queue import AttachmentQueue
+from tests.core.examples import BOB
+from tests.driver.desk import OCCASION, Route, advance, incoming, open_bridge
+
+DAY_S = 24 * 3600.0
+INTRODUCED = replace(BOB, setup_at=1.0, guidance_at=1_790_000_000.0)
+
+
+async def attached(
+    bridge: Bridge, name: str = "bob", number: int = 1
+) -> AttachmentQueue:
+    record = replace(
+        INTRODUCED,
+        attachment_id=AttachmentId(f"att-{number}"),
+        name=name,
+        created_at=float(number),
+    )
+    await bridge.commit([SaveAttachment(record)])
+    queue = bridge.new_queue(record)
+    bridge.roster.add(queue)
+    return queue
+
+
+def at(bridge: Bridge) -> float:
+    return bridge.clock.wall()
+
+
+@pytest.mark.parametrize(
+    ("event", "state", "word"),
+    [
+        (ServerReplaced, "replaced", "moved to another session"),
+        (ServerRevoked, "revoked", "was revoked"),
+    ],
+)
+async def test_a_lease_that_ended_is_shown_for_a_day(
+    tmp_path: Path, event: type[Event], state: str, word: str
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        await stepping.step(bridge, queue, ProcessGone(at(bridge)))
+        advance(bridge, 2 * DAY_S)
+        await stepping.step(bridge, queue, event(at(bridge)))
+
+        advance(bridge, DAY_S)
+        (row,) = table.rows(bridge)
+        assert row.state == state
+        assert word in row.note
+        assert table.rows(bridge, "BOB") == (row,)
+        advance(bridge, 1)
+        assert table.rows(bridge) == ()
+
+
+async def test_a_lease_that_ended_is_shown_until_it_is_detached(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        await stepping.step(bridge, queue, ServerReplaced(at(bridge)))
+        await stepping.step(bridge, queue, Detach(at(bridge)))
+
+        assert table.rows(bridge) == ()
+
+
+async def test_a_name_that_moved_on_this_computer_is_one_row(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        before = await attached(bridge, number=2)
+        await attached(bridge, number=1)
+        await stepping.step(bridge, before, ServerReplaced(at(bridge)))
+
+        (row,) = table.rows(bridge)
+        assert row.state == "attached"
+
+
+async def test_the_hourly_sweep_keeps_what_is_still_shown(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        await stepping.step(bridge, queue, ServerReplaced(at(bridge)))
+        await sweep(bridge)
+        assert [row.state for row in table.rows(bridge)] == ["replaced"]
+
+        advance(bridge, DAY_S + 1)
+        await sweep(bridge)
+        assert list(bridge.roster) == []
+        assert await bridge.journal.attachments() == []
+
+
+async def sweep(bridge: Bridge) -> None:
+    """The first thing that tidying does."""
+    with trio.move_on_after(restoring.CHECKPOINT_EVERY_S / 2):
+        await restoring.keep_tidy(bridge)
+
+
+async def test_what_the_person_was_told_stays_in_the_status(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        await stepping.step(bridge, queue, ServerHeld(at(bridge)))
+        await stepping.step(bridge, queue, TokenRefused(at(bridge)))
+
+        held, refused = persons.status(bridge).told
+        assert held.startswith("2026-09-21T14:13:20Z bob waits for your confirmation")
+        assert "no longer accepts the connection of bob" in refused
+
+
+async def test_the_status_keeps_the_last_twenty_sentences(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        for number in range(25):
+            bridge.tell_person("replaced", f"agent-{number}")
+
+        told = persons.status(bridge).told
+        assert len(told) == TOLD_KEPT == 20
+        assert "agent-5 " in told[0]
+        assert "agent-24 " in told[-1]
+
+
+async def test_each_attachment_shows_what_nobody_acknowledged(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        for number, outcome in ((1, OfferOutcome.EMITTED), (2, OfferOutcome.UNKNOWN)):
+            await receiving.receive(bridge, queue, incoming(number), 1000.0)
+            route = Route(outcome)
+            await offering.make_offer(queue, OCCASION, bridge.clock, route.emit)
+        advance(bridge, 61)
+
+        (row,) = persons.status(bridge).attachments
+        assert row.unacknowledged == 2
+        assert row.oldest_unacknowledged_s == 61
+        assert row.session == BOB.session_id[-8:]
