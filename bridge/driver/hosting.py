@@ -2,13 +2,15 @@
 
 Owns its socket in the run folder and its restarts. Promises that a server which
 fails takes nothing with it: the bridge sees a server that is down, and it is
-started again with growing pauses.
+started again with growing pauses; and that one whose socket was removed listens
+again within seconds.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from bridge.log import Log
 # Relative: the run folder is the daemon's working folder, so no path is too long.
 SOCKET_NAME = "server.sock"
 _BACKLOG = 256
+_LOOK_EVERY_S = 5.0
 _SOCKET_UMASK = 0o177
 
 
@@ -50,12 +53,15 @@ async def _serve_again_and_again(
     from bridge.server.limits import Settings
     from bridge.server.run import serve
 
+    async def serving(listening: socket.socket) -> None:
+        await serve(listening, database, Settings(), clock, log)
+
     backoff = reconnect.Backoff()
     while True:
         started = clock.running()
         try:
             with single_error():
-                await serve(_listener(), database, Settings(), clock, log)
+                await _serve_while_in_place(_listener(), serving)
         except (BridgeError, OSError) as error:
             reason = error.sentence() if isinstance(error, BridgeError) else str(error)
             log.error("server_failed", reason=reason)
@@ -64,6 +70,31 @@ async def _serve_again_and_again(
         backoff, wait_s = reconnect.failed(backoff, healthy_s, clock.random_fraction())
         await trio.sleep(wait_s)
         warnings.clear()
+
+
+async def _serve_while_in_place(
+    listening: socket.socket, serving: Callable[[socket.socket], Awaitable[None]]
+) -> None:
+    """Serve until the socket's name leads elsewhere; then streams are opened again."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_end_when_lost, nursery.cancel_scope)
+        await serving(listening)
+        nursery.cancel_scope.cancel()
+
+
+async def _end_when_lost(scope: trio.CancelScope) -> None:
+    bound = _present()
+    while _present() == bound:  # noqa: ASYNC110 - no file tells us: look again
+        await trio.sleep(_LOOK_EVERY_S)
+    scope.cancel()
+
+
+def _present() -> tuple[int, int] | None:
+    try:
+        found = os.stat(SOCKET_NAME, follow_symlinks=False)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _listener() -> socket.socket:

@@ -3,8 +3,9 @@
 Owns the lock, the daemon's working folder and the socket file. Promises that of
 any number of starters one wins and the others learn its pid; that the lock file
 is never unlinked; that only a dead socket is taken over; that the socket is 0600
-from its first moment, however long its path is; and that a socket which is not
-ours is never unlinked.
+from its first moment, however long its path is; that a socket which is not ours
+is never unlinked; and that what somebody else removed can be put back while the
+bridge runs, without a second bridge coming in between.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import os
 import socket
 import stat
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from bridge.errors import EXIT_CONFIG, Refused, Unavailable
-from bridge.paths import Paths, open_private_folder
+from bridge.paths import Paths, make_private_folder, open_private_folder, vet_folder
 
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _SOCKET_UMASK = 0o177
@@ -31,16 +33,19 @@ _PID_TRIES = 100
 _PID_PAUSE_S = 0.01
 _PROBE_S = 0.5
 
+Identity = tuple[int, int]  # device and inode
+
 
 class Instance:
     """The one daemon of a state folder, from `claim` to `release`."""
 
-    def __init__(self, paths: Paths, folder: int, lock: int) -> None:
+    def __init__(self, paths: Paths, state: int, folder: int, lock: int) -> None:
         self._paths = paths
+        self._state = state
         self._folder = folder
         self._lock = lock
         self._listening: socket.socket | None = None
-        self._bound: tuple[int, int] | None = None
+        self._bound: Identity | None = None
 
     @classmethod
     def claim(cls, paths: Paths) -> Self:
@@ -49,20 +54,18 @@ class Instance:
         Raises Unavailable (`already_running`, exit 75, with the winner's pid)
         while another daemon holds it, and Refused (exit 78) for an unsafe place.
         """
-        folder = open_private_folder(paths.run)
-        try:
+        with ExitStack() as opened:
+            folder = open_private_folder(paths.run)
+            opened.callback(os.close, folder)
             lock = _open_lock(paths, folder)
-        except BaseException:
-            os.close(folder)
-            raise
-        try:
-            _lock_or_say_who(lock)
-        except BaseException:
-            os.close(lock)
-            os.close(folder)
-            raise
-        os.fchdir(folder)
-        return cls(paths, folder, lock)
+            opened.callback(os.close, lock)
+            _lock_or_say_who(lock, _PID_TRIES)
+            state = open_private_folder(paths.state)
+            opened.callback(os.close, state)
+            _lock_state_folder(state)
+            os.fchdir(folder)
+            opened.pop_all()
+        return cls(paths, state, folder, lock)
 
     def listen(self) -> socket.socket:
         """Bind and listen on the socket, taking over a dead one.
@@ -87,10 +90,26 @@ class Instance:
             os.umask(before)
         listening.listen(_BACKLOG)
         listening.setblocking(False)
-        present = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
-        self._bound = (present.st_dev, present.st_ino)
+        self._bound = _identity_of(name, self._folder)
         self._listening = listening
         return listening
+
+    def is_in_place(self) -> bool:
+        """True while our socket and our lock are found under their paths."""
+        return self._is_socket_in_place() and (
+            _identity_of(self._paths.lock) == _identity(os.fstat(self._lock))
+        )
+
+    def take_place_again(self) -> socket.socket | None:
+        """Put back what was removed or replaced: run folder, lock and socket.
+
+        The new socket, which listens instead of the one before, which the caller
+        closes; None while that one is still in its place. What is there is vetted
+        as at the start. Raises as `claim` and `listen` do; call it again then.
+        """
+        self._return_to_run_folder()
+        self._lock_again()
+        return None if self._is_socket_in_place() else self.listen()
 
     def release(self) -> None:
         """Unlink our own socket and let the lock go; the lock file stays."""
@@ -100,8 +119,9 @@ class Instance:
             self._listening = None
         if self._lock >= 0:
             os.close(self._lock)
+            os.close(self._state)
             os.close(self._folder)
-            self._lock = self._folder = -1
+            self._lock = self._state = self._folder = -1
 
     def __enter__(self) -> Self:
         return self
@@ -114,15 +134,41 @@ class Instance:
     ) -> None:
         self.release()
 
+    def _is_socket_in_place(self) -> bool:
+        return _identity_of(self._paths.socket) == self._bound
+
+    def _return_to_run_folder(self) -> None:
+        if _identity_of(self._paths.run) == _identity(os.fstat(self._folder)):
+            return
+        # A state folder that is gone is not made anew: the journal went with it.
+        vet_folder(self._paths.state)
+        make_private_folder(self._paths.run)
+        folder = open_private_folder(self._paths.run)
+        os.close(self._folder)
+        self._folder = folder
+        os.fchdir(folder)
+
+    def _lock_again(self) -> None:
+        name = self._paths.lock.name
+        if _identity_of(name, self._folder) == _identity(os.fstat(self._lock)):
+            return
+        lock = _open_lock(self._paths, self._folder)
+        try:
+            # Race: a starter may hold the new file for a moment, until it meets the
+            # lock of the state folder; then this is called again
+            # (test_no_second_bridge_comes_in_while_the_lock_file_is_gone).
+            _lock_or_say_who(lock, 1)
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(self._lock)
+        self._lock = lock
+
     def _unlink_own_socket(self) -> None:
         name = self._paths.socket.name
-        try:
-            present = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return
         # Race: somebody may have put another socket in the place; theirs stays
         # (test_a_socket_that_is_not_ours_is_not_unlinked).
-        if (present.st_dev, present.st_ino) == self._bound:
+        if self._bound is not None and _identity_of(name, self._folder) == self._bound:
             os.unlink(name, dir_fd=self._folder)
 
     def _remove_dead_socket(self, name: str) -> None:
@@ -168,8 +214,18 @@ def _open_lock(paths: Paths, folder: int) -> int:
     return lock
 
 
-def _lock_or_say_who(lock: int) -> None:
-    for _ in range(_PID_TRIES):
+def _lock_state_folder(folder: int) -> None:
+    """A second lock, which stays when somebody removes the run folder."""
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _already_running("") from None
+    except OSError:
+        return  # some file systems lock no folders: then the lock file is all
+
+
+def _lock_or_say_who(lock: int, tries: int) -> None:
+    for _ in range(tries):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -196,6 +252,18 @@ def _live_pid_in(lock: int) -> int | None:
     except OSError:  # gone, or of another user, so not the winner
         return None
     return pid
+
+
+def _identity_of(place: Path | str, folder: int | None = None) -> Identity | None:
+    """What is in this place now, a link not followed; None for nothing."""
+    try:
+        return _identity(os.stat(place, dir_fd=folder, follow_symlinks=False))
+    except OSError:
+        return None
+
+
+def _identity(present: os.stat_result) -> Identity:
+    return present.st_dev, present.st_ino
 
 
 def _is_alive(name: str) -> bool:

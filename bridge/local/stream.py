@@ -11,6 +11,8 @@ crowd at the door.
 from __future__ import annotations
 
 import socket
+from collections import deque
+from contextlib import suppress
 from typing import NoReturn
 
 import trio
@@ -71,20 +73,49 @@ class LocalListener(trio.abc.Listener[LocalStream]):
     def __init__(self, listening: socket.socket) -> None:
         listening.setblocking(False)
         self._listening = listening
+        self._knocked: deque[socket.socket] = deque()
 
     async def accept(self) -> LocalStream:
         """See trio.abc.Listener; OSError when the system is out of something."""
         while True:
-            await trio.lowlevel.wait_readable(self._listening)
+            if self._knocked:
+                await trio.lowlevel.checkpoint()
+                return _stream(self._knocked.popleft())
+            listening = self._listening
             try:
-                connected, _ = self._listening.accept()
+                await trio.lowlevel.wait_readable(listening)
+            except trio.ClosedResourceError:
+                if listening is self._listening:
+                    raise
+            if listening is not self._listening:
+                continue  # another one was put in its place
+            try:
+                return _stream(listening.accept()[0])
             except (BlockingIOError, ConnectionAbortedError):
                 continue  # it went away again before we came
-            connected.setblocking(False)
-            return LocalStream(connected)
+
+    def replace(self, listening: socket.socket) -> None:
+        """Accept from this one from now on; the one before is closed.
+
+        Who had knocked at that one already is accepted first.
+        """
+        listening.setblocking(False)
+        before, self._listening = self._listening, listening
+        with suppress(OSError):  # nobody is left there, or descriptors are short
+            while True:
+                self._knocked.append(before.accept()[0])
+        trio.lowlevel.notify_closing(before)
+        before.close()
 
     async def aclose(self) -> None:
         """Close now; a waiting accept gets ClosedResourceError."""
+        while self._knocked:
+            self._knocked.popleft().close()
         if self._listening.fileno() >= 0:
             trio.lowlevel.notify_closing(self._listening)
             self._listening.close()
+
+
+def _stream(connected: socket.socket) -> LocalStream:
+    connected.setblocking(False)
+    return LocalStream(connected)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.journeys.conftest import built_ask
+from tests.journeys.conftest import built_ask, computer
 
-__all__ = ["built_ask"]
+__all__ = ["built_ask", "computer"]

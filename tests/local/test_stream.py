@@ -209,3 +209,63 @@ async def test_closing_the_door_wakes_whoever_waits_at_it(
         await listener.aclose()
 
     assert ended == ["woken"]
+
+
+async def test_who_had_knocked_at_a_replaced_socket_is_let_in_first(
+    listening: socket.socket, tmp_path: Path
+) -> None:
+    listener = LocalListener(listening)
+    second = socket.socket(socket.AF_UNIX)
+    second.bind(str(tmp_path / "second"))
+    second.listen(64)
+    early, late = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+    with second, early, late:
+        early.connect(str(tmp_path / "s"))
+        early.send(b"early")
+        listener.replace(second)
+        late.connect(str(tmp_path / "second"))
+        late.send(b"late")
+
+        for words in (b"early", b"late"):
+            async with await listener.accept() as accepted:
+                assert await accepted.receive_some() == words
+        await listener.aclose()
+
+
+async def test_a_waiting_accept_goes_on_at_the_socket_that_was_put_in_place(
+    listening: socket.socket, tmp_path: Path
+) -> None:
+    listener = LocalListener(listening)
+    second = socket.socket(socket.AF_UNIX)
+    second.bind(str(tmp_path / "second"))
+    second.listen(64)
+    accepted: list[LocalStream] = []
+
+    async def accept() -> None:
+        accepted.append(await listener.accept())
+
+    with second, socket.socket(socket.AF_UNIX) as client:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(accept)
+            await trio.testing.wait_all_tasks_blocked()
+            listener.replace(second)
+            client.connect(str(tmp_path / "second"))
+        assert listening.fileno() == -1
+        for stream in accepted:
+            await stream.aclose()
+        await listener.aclose()
+
+
+async def test_who_had_knocked_is_closed_with_the_listener(
+    listening: socket.socket, tmp_path: Path
+) -> None:
+    listener = LocalListener(listening)
+    second = socket.socket(socket.AF_UNIX)
+    second.bind(str(tmp_path / "second"))
+    second.listen(64)
+    with second, socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(tmp_path / "s"))
+        listener.replace(second)
+        await listener.aclose()
+
+        assert client.recv(1) == b""
