@@ -30,9 +30,12 @@ def run(invocation: Invocation, socket: str) -> None:
     """
     import trio
 
+    from bridge.service.own_process import shield_own_process
+
     paths = invocation.paths
-    paths.prepare()
     os.umask(0o077)
+    shield_own_process()
+    paths.prepare()
     # Ended by a signal is ended in order, so it is no error.
     with suppress(KeyboardInterrupt):
         trio.run(_serve, Path(os.path.abspath(socket)), paths.server / _DATABASE)

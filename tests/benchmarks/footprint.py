@@ -1,7 +1,8 @@
 """What lies in memory, and what an idle bridge costs.
 
 Memory is PSS: what a process has for itself and its share of what it has with
-others. Read from /proc: where there is none, these lines are missing.
+others. Read from /proc: where there is none, these lines are missing, and without
+root those of the bridge, which lets nobody look in.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ _HANDSHAKE = (
 
 async def bridge_rows(shop: Workshop) -> list[Row]:
     """A bridge with two attachments to a separate server, after it has worked."""
-    if not _CAN_READ:
-        return []
     pid = shop.stage.bridge_pid
+    if not _lets_us_look_in(pid):
+        return []
     return [
         Row(
             "bridge, two attachments, server apart",
@@ -70,29 +71,30 @@ async def embedded_rows(folder: Path, choice: Choice) -> list[Row]:
         before = processor_s(everything)
         await trio.sleep(choice.idle_s)
         used = processor_s(everything) - before
-        return [
-            Row(
-                "MCP child",
-                max(pss_mb([pid]) for pid in children),
-                "MB",
-                CHILD_MB,
-                f"PSS; RSS {max(map(rss_mb, children)):.1f} MB",
-            ),
-            Row(
-                "all embedded, two MCP children",
-                pss_mb(everything),
-                "MB",
-                ALL_MB,
-                f"summed PSS after {choice.settle_s:.0f} s",
-            ),
-            Row(
-                "idle processor time, all of these",
-                100 * used / choice.idle_s,
-                "%",
-                IDLE_PERCENT,
-                f"of one processor over {choice.idle_s:.0f} s",
-            ),
-        ]
+        child = Row(
+            "MCP child",
+            max(pss_mb([pid]) for pid in children),
+            "MB",
+            CHILD_MB,
+            f"PSS; RSS {max(map(rss_mb, children)):.1f} MB",
+        )
+        idle = Row(
+            "idle processor time, all of these",
+            100 * used / choice.idle_s,
+            "%",
+            IDLE_PERCENT,
+            f"of one processor over {choice.idle_s:.0f} s",
+        )
+        if not _lets_us_look_in(bridge):
+            return [child, idle]
+        together = Row(
+            "all embedded, two MCP children",
+            pss_mb(everything),
+            "MB",
+            ALL_MB,
+            f"summed PSS after {choice.settle_s:.0f} s",
+        )
+        return [child, together, idle]
 
 
 async def _mcp_child(shop: Workshop, script: Script) -> int:
@@ -104,6 +106,13 @@ async def _mcp_child(shop: Workshop, script: Script) -> int:
     if not tools:
         raise NotSo(f"the MCP child listed no tools: {answer['answers']}")
     return int(answer["pid"])
+
+
+def _lets_us_look_in(pid: int) -> bool:
+    try:
+        return bool(Path(f"/proc/{pid}/smaps_rollup").read_text())
+    except OSError:
+        return False
 
 
 def pss_mb(pids: Iterable[int]) -> float:

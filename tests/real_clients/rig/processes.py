@@ -8,6 +8,7 @@ by its pid with its start time checked.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -97,6 +98,22 @@ def processes_of(home: Path) -> Iterator[ProcessRow]:
             row = process_row(int(entry.name))
             if row is not None and row.is_alive():
                 yield row
+    # Without root nobody sees a bridge's environment: it says its pid by its lock.
+    lock = home / ".local/state/agentworks/run/lock"
+    hidden = process_row(int(lock.read_text() or 0)) if _is_held(lock) else None
+    if hidden is not None and hidden.is_alive() and not environment_of(hidden.pid):
+        yield hidden
+
+
+def _is_held(lock: Path) -> bool:
+    if not lock.exists():
+        return False
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 async def end_processes_of(home: Path) -> None:
