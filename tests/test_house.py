@@ -141,3 +141,14 @@ def test_every_test_that_a_comment_names_exists() -> None:
     }
 
     assert named - known == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=names(MODULES))
+def test_no_work_in_a_thread_is_abandoned(path: Path) -> None:
+    """A commit that goes on after its caller gave up is a yes that nobody heard."""
+    calls = (
+        n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)
+    )
+    words = {word.arg for call in calls for word in call.keywords}
+
+    assert not words & {"abandon_on_cancel", "cancellable"}

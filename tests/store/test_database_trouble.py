@@ -20,12 +20,15 @@ from bridge.errors import (
     Unavailable,
 )
 from bridge.store import database as database_module
+from bridge.store import opening
 from bridge.store.database import Database
 from bridge.store.journal import Journal
 from tests.fakes.clock import FakeClock
 from tests.store import elsewhere
 from tests.store.examples import ATTACHMENT_ID, attachment, in_state, pending
 from tests.store.gate import SMALL, hold
+
+LONG_BODIES = 50
 
 # ---- trouble -----------------------------------------------------------------
 
@@ -117,6 +120,30 @@ async def test_a_reader_that_pins_the_log_is_named_at_the_checkpoint(
         other.close()
 
     await journal.checkpoint()
+
+
+async def test_a_log_that_a_reader_made_long_is_short_again_when_it_has_gone(
+    journal: Journal, path: Path
+) -> None:
+    """While it reads, nothing is lost, and the attempt to empty the log says so."""
+    log = path.with_name(f"{path.name}-wal")
+    await journal.commit([SaveAttachment(attachment())])
+    other = sqlite3.connect(path, isolation_level=None)
+    try:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM attachment").fetchall()
+        for number in range(LONG_BODIES):
+            await journal.commit([SaveMessage(pending(number, "x" * 100_000))])
+        with pytest.raises(Unavailable, match="Another program"):
+            await journal.checkpoint()
+        pinned = log.stat().st_size
+    finally:
+        other.close()
+
+    await journal.checkpoint()
+    assert pinned > LONG_BODIES * 100_000 > opening.LOG_KEPT_BYTES
+    assert log.stat().st_size == 0
+    assert len(await journal.deliveries(ATTACHMENT_ID)) == LONG_BODIES
 
 
 async def test_closing_while_another_program_reads_loses_nothing(

@@ -18,6 +18,8 @@ from tests.store import elsewhere
 from tests.store.examples import ATTACHMENT_ID, attachment, in_state, pending
 
 CANARY = "cnry-store-body-5f1c"
+BODIES = 50
+PAGES = 21  # of a journal with one attachment
 
 
 def log_of(path: Path) -> Path:
@@ -143,10 +145,15 @@ async def test_another_schema_version_is_refused_untouched(
     assert not log_of(path).exists() or not log_of(path).stat().st_size
 
 
+@pytest.mark.parametrize("born", ["theirs", "ours"])
 async def test_another_programs_database_is_refused_untouched(
-    path: Path, fake_clock: FakeClock
+    path: Path, fake_clock: FakeClock, born: str
 ) -> None:
-    change(path, "CREATE TABLE theirs (value)")
+    if born == "ours":
+        await make(path, fake_clock)
+        change(path, "PRAGMA application_id = 1")
+    else:
+        change(path, "CREATE TABLE theirs (value)")
     path.chmod(0o600)
     before = path.read_bytes()
 
@@ -156,12 +163,13 @@ async def test_another_programs_database_is_refused_untouched(
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("page", range(8))
+@pytest.mark.parametrize("page", range(PAGES))
 @pytest.mark.parametrize("step", [0, 11])
 async def test_a_damaged_page_is_found_at_start_and_left_as_it_is(
     path: Path, fake_clock: FakeClock, page: int, step: int
 ) -> None:
     content = bytearray(await make(path, fake_clock))
+    assert len(content) == PAGES * opening.PAGE_BYTES
     noise = bytes(step * (page + at) % 251 for at in range(opening.PAGE_BYTES))
     start = page * opening.PAGE_BYTES
     content[start : start + opening.PAGE_BYTES] = noise
@@ -260,22 +268,44 @@ async def test_a_missing_folder_is_a_clear_refusal(
 # ---- erasing -----------------------------------------------------------------
 
 
+async def erase_all(journal: Journal, path: Path) -> None:
+    """Save many bodies, and offer them: none of them is kept any longer."""
+    await journal.commit([SaveAttachment(attachment())])
+    for number in range(BODIES):
+        body = f"{CANARY} {number} " + "x" * 9000
+        await journal.commit([SaveMessage(pending(number, body))])
+    assert CANARY.encode() in raw_bytes(path)
+    for number in range(BODIES):
+        erased = in_state(number, DeliveryState.OFFERED)
+        await journal.commit([SaveOffered(erased)])
+
+
 async def test_an_erased_body_is_in_no_file_after_the_checkpoint(
     path: Path, fake_clock: FakeClock
 ) -> None:
-    bodies = {number: f"{CANARY} {number} " + "x" * 9000 for number in range(50)}
     async with await Journal.open(path, fake_clock) as journal:
-        await journal.commit([SaveAttachment(attachment())])
-        for number, body in bodies.items():
-            await journal.commit([SaveMessage(pending(number, body))])
-        assert CANARY.encode() in raw_bytes(path)
-        for number in bodies:
-            erased = in_state(number, DeliveryState.OFFERED)
-            await journal.commit([SaveOffered(erased)])
+        await erase_all(journal, path)
+        assert raw_bytes(path).count(CANARY.encode()) >= BODIES  # still in the log
         await journal.checkpoint()
 
         assert CANARY.encode() not in raw_bytes(path)
-        assert len(await journal.deliveries(ATTACHMENT_ID)) == 50
+        assert len(await journal.deliveries(ATTACHMENT_ID)) == BODIES
+
+
+async def test_without_our_setting_every_erased_body_would_be_found(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    """What the test above looks for can be seen."""
+
+    def keep_what_is_deleted(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA secure_delete = OFF")
+
+    async with await Journal.open(path, fake_clock) as journal:
+        await journal._database.read(keep_what_is_deleted)
+        await erase_all(journal, path)
+        await journal.checkpoint()
+
+        assert raw_bytes(path).count(CANARY.encode()) >= BODIES
 
 
 async def test_closing_erases_as_a_checkpoint_does(
