@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.model_server import Step
+from tests.real_clients.claude_chats import Talk, has_our_plugin
 from tests.real_clients.rig.claude import ClaudeRig
 from tests.real_clients.rig.probes import Probe, plugin_settings
 from tests.real_clients.rig.processes import process_row
@@ -34,6 +35,14 @@ def probe(claude: ClaudeRig) -> Probe:
     market = probe.write_claude_plugin(timeouts_s={"Stop": 2})
     claude.add_settings(plugin_settings(market))
     return probe
+
+
+async def test_a_start_that_considers_no_plugin_of_the_project_is_told_at_once(
+    claude: ClaudeRig,
+) -> None:
+    stream = await claude.open_stream()
+
+    assert not await has_our_plugin(Talk(claude, stream))
 
 
 async def test_a_plugin_enabled_in_local_settings_catches_a_typed_command(
