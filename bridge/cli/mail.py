@@ -71,19 +71,70 @@ def show_page(invocation: Invocation, answer: bytes) -> None:
         document(answer)
         return
     page = json.loads(answer)
-    for message in page.get("messages", ()):
+    messages = _objects(page.get("messages"))
+    for message in messages:
         click.echo(letter(message))
+    for sentence in absences(page.get("sides")):
+        say(sentence)
     after = page.get("next_cursor", 0)
-    none = "" if page.get("messages") else "No new messages. "
+    none = "" if messages else "No new messages. "
     say(f"{none}Go on with: --after {one_line(str(after))}")
+
+
+def _objects(found: object) -> list[Facts]:
+    """The objects in a list that another program sent, whatever it really sent."""
+    rows = found if isinstance(found, list) else []
+    return [each for each in rows if isinstance(each, Mapping)]
 
 
 def letter(message: Facts) -> str:
     """One message: who, when and which on a line, then its text, marked."""
-    fields = ("sequence", "sender", "sent_at", "message_id", "inbox_id", "delivery")
-    head = "  ".join(one_line(str(message.get(field, "-"))) for field in fields)
+    fields = ("sequence", "sender", "sent_at", "message_id", "inbox_id")
+    words = [str(message.get(field, "-")) for field in fields]
+    head = "  ".join(map(one_line, [*words, receipt(message)]))
     lines = visible(str(message.get("message", ""))).split("\n")
     return "\n".join([styled(head, bold=True), *(f"  | {line}" for line in lines)])
+
+
+def receipt(message: Facts) -> str:
+    """How far a message came: `stored, offered`, `processed`, or why it was not."""
+    signs = [str(message.get("delivery", "-"))]
+    if signs == ["stored"] and message.get("observed"):
+        signs.append(str(message["observed"]))
+    if message.get("delivery_error"):
+        signs.append(str(message["delivery_error"]))
+    return ", ".join(signs)
+
+
+def absences(sides: object) -> list[str]:
+    """A sentence for each end of a conversation that is not there."""
+    return [
+        f"{one_line(str(side.get('name')))} is offline since"
+        f" {one_line(str(side['offline_since']))}."
+        for side in _objects(sides)
+        if side.get("offline_since")
+    ]
+
+
+def show_state(invocation: Invocation, answer: bytes) -> None:
+    """How far the last messages of one inbox came, without their texts."""
+    if invocation.as_json:
+        document(answer)
+        return
+    state = json.loads(answer)
+    head = ("SEQUENCE", "FROM", "TO", "SENT", "MESSAGE", "RECEIPT", "AT")
+    fields = ("sequence", "sender", "recipient", "sent_at", "message_id")
+    rows = [
+        (
+            *(str(each.get(field, "-")) for field in fields),
+            receipt(each),
+            str(each.get("delivery_at") or "-"),
+        )
+        for each in _objects(state.get("messages"))
+    ]
+    click.echo(table(head, rows))
+    for sentence in absences(state.get("sides")):
+        say(sentence)
 
 
 def show_agents(invocation: Invocation, answer: bytes) -> None:
@@ -91,7 +142,7 @@ def show_agents(invocation: Invocation, answer: bytes) -> None:
     if invocation.as_json:
         document(answer)
         return
-    found = json.loads(answer).get("agents", ())
+    found = _objects(json.loads(answer).get("agents"))
     if not found:
         say("No other names are registered.")
         return

@@ -11,6 +11,7 @@ from bridge.cli.mail import (
     show_agents,
     show_facts,
     show_page,
+    show_state,
 )
 from bridge.local.client import ANSWER_S
 from bridge.local.requests import (
@@ -18,6 +19,7 @@ from bridge.local.requests import (
     MessagesRead,
     MessagesRegister,
     MessagesSend,
+    MessagesState,
     MessagesUnregister,
 )
 
@@ -100,11 +102,18 @@ def read(
     show_page(invocation, invocation.ask(request, ANSWER_S + wait))
 
 
+@verb("state")
+@click.option("--inbox", required=True, metavar="ID", help="The conversation.")
+def state(invocation: Invocation, inbox: str) -> None:
+    """Show how far the last messages of a conversation came."""
+    show_state(invocation, invocation.ask(MessagesState(inbox_id=inbox)))
+
+
 def require_one(options: dict[str, str]) -> None:
     """Exactly one of these options must be given; raises a usage error."""
     if sum(map(bool, options.values())) != 1:
         raise click.UsageError(f"Give exactly one of {' and '.join(options)}.")
 
 
-for command in (register, list_agents, unregister, send, read):
+for command in (register, list_agents, unregister, send, read, state):
     messages.add_command(command)

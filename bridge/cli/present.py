@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 import click
 
-from bridge.core.texts import duration
 from bridge.core.visible import one_line, visible
 from bridge.errors import BridgeError
 
@@ -89,6 +88,8 @@ def state_styled(text: str, state: str) -> str:
 
 def ago(seconds: float | None) -> str:
     """How long ago, in the largest whole unit; `-` for never."""
+    from bridge.core.texts import duration  # only a text with an age pays for it
+
     return "-" if seconds is None else duration(seconds)
 
 

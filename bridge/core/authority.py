@@ -59,6 +59,7 @@ PRIVILEGED = frozenset(
         "messages_list",
         "messages_send",
         "messages_read",
+        "messages_state",
         "messages_unregister",
     }
 )

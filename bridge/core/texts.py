@@ -219,6 +219,56 @@ def told_person(code: str, name: str) -> str:
     return sentences.get(code, f"{who}: {label(code)}")
 
 
+# ---- what became of a message ------------------------------------------------------
+
+RECEIPT_NOT_KNOWN = (
+    "The server has it. It does not answer now, so whether the message was read is not "
+    "known. Ask again later."
+)
+
+
+def became_of(
+    recipient: str,
+    delivery: str,
+    *,
+    observed: str = "",
+    at: str | None = None,
+    taken_back: str = "",
+    offline_since: str | None = None,
+) -> str:
+    """What a sender may conclude of its message, and since when nobody is there.
+
+    `delivery` and `observed` are the server's words, `at` when the receipt was
+    given, `taken_back` why it was retracted, empty when it was not.
+    """
+    who = label(recipient)
+    text = _receipt_text(who, delivery, observed, f" at {label(at)}" if at else "")
+    if taken_back and delivery not in ("admitted", "processed"):
+        text = f"It was taken back ({label(taken_back)}) before {who} had said a word."
+    if offline_since:
+        text += f" {who} is offline since {label(offline_since)}."
+    return text
+
+
+def _receipt_text(who: str, delivery: str, observed: str, when: str) -> str:
+    match delivery, observed:
+        case "processed", _:
+            return f"{who} has dealt with it (processed{when})."
+        case "admitted", _:
+            return f"{who} has it (admitted{when}) and has not said more."
+        case "forgotten", _:
+            return "The server keeps it no more, since its conversation was full."
+        case _, "offered":
+            return f"It was offered to {who}, who has not acknowledged it."
+        case _, "unsure":
+            return (
+                f"It may or may not have reached {who}: its id is named there once, "
+                "and it is not repeated."
+            )
+        case _:
+            return f"The server has it; {who} has not acknowledged it."
+
+
 # ---- why nothing was done ----------------------------------------------------------
 
 

@@ -11,6 +11,8 @@ spells out an escape looks the same as the character.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 ONE_LINE_LIMIT = 512
 
@@ -64,6 +66,21 @@ def visible(text: str) -> str:
     unfolded = text.replace("\r\n", "\n")
     shown = _HIDDEN.sub(lambda match: _escape(match.group()), unfolded)
     return _HOST_TAG.sub(lambda match: match.group() + "\\", shown)
+
+
+def all_visible(facts: Mapping[str, object]) -> dict[str, Any]:
+    """The JSON object with every text in it made visible, at any depth."""
+    return {key: _all_visible(value) for key, value in facts.items()}
+
+
+def _all_visible(value: object) -> object:
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return all_visible(value)
+    if isinstance(value, list | tuple):
+        return [_all_visible(each) for each in value]
+    return value
 
 
 def one_line(text: str, limit: int = ONE_LINE_LIMIT) -> str:

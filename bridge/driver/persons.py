@@ -328,5 +328,7 @@ def _arguments(request: AnyRequest) -> dict[str, object]:
                 "limit": request.limit,
                 "wait_seconds": int(request.wait_s),
             }
+        case requests.MessagesState(inbox_id=inbox_id):
+            return {"action": "state", "inbox_id": inbox_id}
         case _:
             return {"action": "list_agents"}

@@ -19,13 +19,14 @@ from bridge.core.effects import Answer, Effect, Refuse, SaveAttachment
 from bridge.core.events import Admitted, Event, Processed
 from bridge.core.ids import PURPOSE_LIMIT, InboxId, MessageId
 from bridge.core.records import Submission, SubmissionState
-from bridge.core.visible import one_line, visible
+from bridge.core.visible import all_visible, one_line
 from bridge.driver import outgoing
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
-from bridge.errors import BridgeError, Refused
+from bridge.errors import BridgeError, Refused, Unavailable
 from bridge.providers.known import provider_named
 from bridge.upstream import api
+from bridge.upstream.shapes import SentStatus
 
 Facts = dict[str, Any]
 READ_PAGE = 100
@@ -75,15 +76,7 @@ def _inbox_of(bridge: Bridge, queue: AttachmentQueue, message_id: str) -> str:
 
 async def _sent(bridge: Bridge, queue: AttachmentQueue, row: Submission) -> Facts:
     if row.state is SubmissionState.ACCEPTED:
-        return {
-            "status": "accepted",
-            "message_id": row.message_id,
-            "inbox_id": row.inbox_id,
-            "conversation_id": row.conversation_id,
-            "sequence": row.sequence,
-            "submission_id": row.submission_id,
-            **await _recipient(bridge, queue, row),
-        }
+        return {**_accepted(row), **await _recipient(bridge, queue, row)}
     if row.state is SubmissionState.REFUSED:
         async with queue.turn:
             await queue.commit([*_told(row)])
@@ -95,6 +88,17 @@ async def _sent(bridge: Bridge, queue: AttachmentQueue, row: Submission) -> Fact
         "submission_id": row.submission_id,
         "note": "The server has not answered yet. The message is kept and goes out "
         "by itself; use the same submission_id if you ask again.",
+    }
+
+
+def _accepted(row: Submission) -> Facts:
+    return {
+        "status": "accepted",
+        "message_id": row.message_id,
+        "inbox_id": row.inbox_id,
+        "conversation_id": row.conversation_id,
+        "sequence": row.sequence,
+        "submission_id": row.submission_id,
     }
 
 
@@ -177,13 +181,7 @@ async def _read_in_parts(
 
 def _shown(page: reading.Page) -> Facts:
     """The page with its texts as an offer would show them."""
-    messages = page["messages"]
-    return {
-        **page,
-        "messages": [
-            {**each, "message": visible(each["message"])} for each in messages
-        ],
-    }
+    return all_visible(page)
 
 
 async def peers(bridge: Bridge, queue: AttachmentQueue) -> Facts:
@@ -244,15 +242,33 @@ async def status(bridge: Bridge, queue: AttachmentQueue, id_: str = "") -> Facts
 
 
 async def _status_of(bridge: Bridge, queue: AttachmentQueue, id_: str) -> Facts:
+    kept = None
     for row in queue.submissions.values():
         if id_ not in (row.submission_id, row.message_id):
             continue
         if row.state is not SubmissionState.ACCEPTED:
             return _not_accepted(row)
+        kept = row
     caller = await bridge.link.child(queue.record.attachment_id)
-    found = await api.sent(caller, queue.record.attachment_id, id_)
+    try:
+        found = await api.sent(caller, queue.record.attachment_id, id_)
+    except Unavailable:
+        if kept is None:
+            raise
+        return {**_accepted(kept), "note": texts.RECEIPT_NOT_KNOWN}
     answer: Facts = msgspec.to_builtins(found)
-    return answer
+    return answer | {"note": _became_of(found)}
+
+
+def _became_of(found: SentStatus) -> str:
+    return texts.became_of(
+        found.recipient.name or "the recipient",
+        found.delivery,
+        observed=found.observed,
+        at=found.delivery_at,
+        taken_back=found.delivery_error,
+        offline_since=found.recipient.offline_since,
+    )
 
 
 def _not_accepted(row: Submission) -> Facts:
@@ -265,7 +281,16 @@ def _not_accepted(row: Submission) -> Facts:
 async def perform(
     bridge: Bridge, queue: AttachmentQueue, verb: str, said: Mapping[str, Any]
 ) -> Facts:
-    """One verb of the tool catalog with its checked arguments."""
+    """One verb of the tool catalog with its checked arguments.
+
+    Every text of the answer is visible: it goes to an agent as it stands.
+    """
+    return all_visible(await _performed(bridge, queue, verb, said))
+
+
+async def _performed(
+    bridge: Bridge, queue: AttachmentQueue, verb: str, said: Mapping[str, Any]
+) -> Facts:
     match verb:
         case "send":
             return await send(bridge, queue, **said)

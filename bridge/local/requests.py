@@ -141,6 +141,12 @@ class MessagesRead(Request, frozen=True, tag="messages_read"):
         _exactly_one(agent=self.agent, inbox_id=self.inbox_id)
 
 
+class MessagesState(Request, frozen=True, tag="messages_state"):
+    """How far the last messages of one inbox came, without their texts."""
+
+    inbox_id: Line
+
+
 # ---- the caller's own session --------------------------------------------------
 
 
@@ -216,6 +222,7 @@ AnyRequest = (
     | MessagesUnregister
     | MessagesSend
     | MessagesRead
+    | MessagesState
     | SessionSend
     | SessionReply
     | SessionRead
@@ -233,6 +240,7 @@ READS = (
     Agents,
     MessagesList,
     MessagesRead,
+    MessagesState,
     SessionRead,
     SessionPeers,
     SessionMessageStatus,

@@ -18,7 +18,10 @@ from bridge.clock import rfc3339
 from bridge.server.conversations import of_account, participated
 from bridge.server.limits import LARGEST_CURSOR, MAILBOX_START
 from bridge.server.parties import (
+    Recipient,
     Side,
+    both_sides,
+    recipient_state,
     sender_is_authorised,
 )
 from bridge.server.problems import wrong_cursor
@@ -40,14 +43,20 @@ class ReadMessage(Struct, frozen=True):
     sent_at: str
     delivery: str
     delivery_error: str
+    observed: str
 
 
 class Page(Struct, frozen=True, omit_defaults=True):
-    """What a read returns; `next_cursor` is `after` when nothing was found."""
+    """What a read returns; `next_cursor` is `after` when nothing was found.
+
+    `sides` says of the mailbox, or of both ends of the inbox, who is there; the
+    person alone is told.
+    """
 
     messages: list[ReadMessage]
     next_cursor: int
     inbox_id: str | None = None
+    sides: list[Recipient] = []
 
 
 class Reading(Struct, frozen=True):
@@ -85,7 +94,17 @@ def read(unit: Unit, reading: Reading) -> Page:
     number = _number_of(reading)
     found = [_shown(row, getattr(row, number)) for row in rows]
     cursor = found[-1].sequence if found else reading.after
-    return Page(found, cursor, reading.inbox_id)
+    return Page(found, cursor, reading.inbox_id, _sides(unit, reading))
+
+
+def _sides(unit: Unit, reading: Reading) -> list[Recipient]:
+    if reading.is_filtered:
+        return []
+    if reading.inbox_id is None:
+        return [recipient_state(unit, reading.side)]
+    conversation = of_account(unit, reading.side.account_id, reading.inbox_id)
+    sides = both_sides(unit, conversation)
+    return [recipient_state(unit, side) for side in sides]
 
 
 def _number_of(reading: Reading) -> str:
@@ -140,6 +159,7 @@ def _shown(row: Row[Any], number: int) -> ReadMessage:
         sent_at=rfc3339(row.sent_at),
         delivery=row.delivery,
         delivery_error=row.retracted,
+        observed=row.observed,
     )
 
 

@@ -14,7 +14,13 @@ from sqlalchemy import Row, or_, select
 
 from bridge.clock import rfc3339
 from bridge.server.conversations import of_account
-from bridge.server.parties import Recipient, Side, recipient_state, side_of_key
+from bridge.server.parties import (
+    Recipient,
+    Side,
+    both_sides,
+    recipient_state,
+    side_of_key,
+)
 from bridge.server.problems import not_found
 from bridge.server.schema import messages, submissions
 from bridge.server.store import Unit
@@ -27,7 +33,8 @@ class SentStatus(Struct, frozen=True):
     """What is known of a message this side sent.
 
     `delivery` is stored, typed, admitted, processed, or forgotten when the
-    conversation's limit dropped it. `delivery_error` is why it was retracted.
+    conversation's limit dropped it; `delivery_at` is when its receipt was given.
+    `delivery_error` is why it was retracted.
     """
 
     message_id: str
@@ -40,6 +47,7 @@ class SentStatus(Struct, frozen=True):
     delivery: str
     observed: str
     delivery_error: str
+    delivery_at: str | None = None
 
 
 def sent_status(unit: Unit, side: Side, message_or_submission_id: str) -> SentStatus:
@@ -86,6 +94,7 @@ def _status(unit: Unit, row: Row[Any], submission_id: str | None) -> SentStatus:
         delivery=row.delivery,
         observed=row.observed,
         delivery_error=row.retracted,
+        delivery_at=_moment(row.delivery_at),
     )
 
 
@@ -116,24 +125,23 @@ class DeliveryRecord(Struct, frozen=True):
     delivery: str
     observed: str
     delivery_error: str
+    delivery_at: str | None
 
 
 class InboxState(Struct, frozen=True):
-    """An inbox's newest deliveries, oldest first."""
+    """An inbox's newest deliveries, oldest first; `sides` says who is there."""
 
     inbox_id: str
     participants: list[str]
     created_at: str
     messages: list[DeliveryRecord]
+    sides: list[Recipient]
 
 
 def inbox_state(unit: Unit, account_id: str, inbox_id: str) -> InboxState:
     """The last 20 deliveries of an inbox of this account, without bodies."""
     conversation = of_account(unit, account_id, inbox_id)
-    sides = [
-        side_of_key(unit, key, account_id)
-        for key in (conversation.opener, conversation.other)
-    ]
+    sides = both_sides(unit, conversation)
     newest = unit.rows(
         select(messages)
         .where(messages.c.conversation_id == inbox_id)
@@ -146,6 +154,7 @@ def inbox_state(unit: Unit, account_id: str, inbox_id: str) -> InboxState:
         [side.name for side in sides],
         rfc3339(conversation.created_at),
         records,
+        [recipient_state(unit, side) for side in sides],
     )
 
 
@@ -160,4 +169,9 @@ def _record(row: Row[Any], sides: list[Side]) -> DeliveryRecord:
         delivery=row.delivery,
         observed=row.observed,
         delivery_error=row.retracted,
+        delivery_at=_moment(row.delivery_at),
     )
+
+
+def _moment(at: float | None) -> str | None:
+    return None if at is None else rfc3339(at)

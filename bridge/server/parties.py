@@ -34,11 +34,16 @@ class Side(Struct, frozen=True):
 
 
 class Recipient(Struct, frozen=True):
-    """Where a message goes: connected, offline, held, or mailbox (never attached)."""
+    """Where a message goes: connected, offline, held, or mailbox (never attached).
+
+    `offline_since` is when its session was last there; None while it is there, and
+    for a mailbox.
+    """
 
     name: str
     state: str
     since: str | None
+    offline_since: str | None = None
 
 
 def account_side(account_id: str) -> Side:
@@ -59,6 +64,12 @@ def side_of_key(unit: Unit, key: str, account_id: str) -> Side:
     return agent_side(names.by_id(unit, key))
 
 
+def both_sides(unit: Unit, conversation: Row[Any]) -> list[Side]:
+    """The two sides of a conversation, who opened it first."""
+    keys = (conversation.opener, conversation.other)
+    return [side_of_key(unit, key, conversation.account_id) for key in keys]
+
+
 def acting_side(unit: Unit, caller: Caller, agent_name: str | None) -> Side:
     """Whom a person's login speaks for: one of its names, or the account."""
     if agent_name is None:
@@ -74,10 +85,11 @@ def recipient_state(unit: Unit, side: Side) -> Recipient:
     since = names.since(agent)
     if agent.seen_at is None:
         return Recipient(side.name, "mailbox", None)
+    is_there = names.is_connected(unit, agent)
+    state = "connected" if is_there else "offline"
     if agent.attachment_id is not None and is_held(unit, agent):
-        return Recipient(side.name, HELD, since)
-    connected = names.is_connected(unit, agent)
-    return Recipient(side.name, "connected" if connected else "offline", since)
+        state = HELD
+    return Recipient(side.name, state, since, None if is_there else since)
 
 
 def sender_is_authorised() -> ColumnElement[bool]:

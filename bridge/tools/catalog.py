@@ -211,8 +211,8 @@ TOOLS = (
     Tool(
         "agent_message_status",
         "status",
-        "Tell what is known of one message that you sent, or of this chat's own "
-        "attachment.",
+        "Tell what is known of one message that you sent (its receipt, and since when "
+        "its recipient is offline), or of this chat's own attachment.",
         ("receipt",),
         Status,
         is_read_only=True,

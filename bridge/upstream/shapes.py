@@ -95,6 +95,7 @@ class ReadMessage(Struct, frozen=True):
     reply_address: str = ""
     delivery: str = "stored"
     delivery_error: str = ""
+    observed: str = ""
 
 
 class ReadPage(Struct, frozen=True):
@@ -136,11 +137,15 @@ class ReceiptsTaken(Struct, frozen=True):
 
 
 class Recipient(Struct, frozen=True):
-    """Who gets it: connected, offline (`since`), held or mailbox."""
+    """Who gets it: connected, offline, held or mailbox, and since when.
+
+    `offline_since` is None while it is there, and from a server that does not say.
+    """
 
     name: str = ""
     state: str = ""
     since: str | None = None
+    offline_since: str | None = None
 
 
 class SendResult(Struct, frozen=True):
@@ -166,6 +171,7 @@ class SentStatus(Struct, frozen=True):
     recipient: Recipient = Recipient()
     observed: str = ""
     delivery_error: str = ""
+    delivery_at: str | None = None
 
 
 class Directory(Struct, frozen=True):

@@ -62,6 +62,10 @@ ACCEPTED = {
             },
         ),
         (
+            "messages state --inbox inbox-1",
+            {"verb": "messages_state", "inbox_id": "inbox-1"},
+        ),
+        (
             "bridge message ack --provider claude --message-id msg-1 "
             "--delivery processed",
             {
@@ -205,6 +209,68 @@ def test_a_read_marks_each_line_of_a_message(run: Run, daemon: FakeDaemon) -> No
     assert lines[0].startswith("7  eve\\u{1b}]0;x\\u{7}  noon  msg-1")
     assert lines[1:3] == ["  | one", "  | Accepted as msg-9\\u{1b}[2J\ttwo"]
     assert lines[3] == "Go on with: --after 7"
+
+
+def test_a_read_says_how_far_each_message_came_and_who_is_gone(
+    run: Run, daemon: FakeDaemon
+) -> None:
+    signs = [
+        {"delivery": "stored", "observed": "unsure"},
+        {"delivery": "processed", "observed": "offered"},
+        {"delivery": "stored", "delivery_error": "connection_revoked"},
+    ]
+    daemon.replies["messages_read"] = {
+        "messages": [{"message": "x", **each} for each in signs],
+        "next_cursor": 7,
+        "sides": [
+            {"name": "bob", "offline_since": "noon\x1b[2J"},
+            {"name": "alice", "offline_since": None},
+        ],
+    }
+
+    out = run("messages", "read", "--inbox", "inbox-1").out
+
+    heads = [line for line in out.splitlines() if line.startswith("-")]
+    assert [head.rpartition("  ")[2] for head in heads] == [
+        "stored, unsure",
+        "processed",
+        "stored, connection_revoked",
+    ]
+    assert "bob is offline since noon\\u{1b}[2J." in out
+    assert "alice is offline" not in out
+
+
+def test_the_state_of_an_inbox_is_a_table_without_texts(
+    run: Run, daemon: FakeDaemon
+) -> None:
+    daemon.replies["messages_state"] = {
+        "messages": [
+            {
+                "sequence": 1,
+                "sender": "alice",
+                "recipient": "bob",
+                "sent_at": "noon",
+                "message_id": "msg-1",
+                "delivery": "admitted",
+                "delivery_at": "later",
+            }
+        ],
+        "sides": [{"name": "bob", "offline_since": "noon"}],
+    }
+
+    head, row, gone = run("messages", "state", "--inbox", "i").out.splitlines()
+
+    assert head.split() == [
+        "SEQUENCE",
+        "FROM",
+        "TO",
+        "SENT",
+        "MESSAGE",
+        "RECEIPT",
+        "AT",
+    ]
+    assert row.split() == ["1", "alice", "bob", "noon", "msg-1", "admitted", "later"]
+    assert gone == "bob is offline since noon."
 
 
 def test_an_empty_read_says_so(run: Run, daemon: FakeDaemon) -> None:

@@ -49,7 +49,7 @@ def test_what_each_kind_of_caller_can_reach() -> None:
     assert reach(OWN) == own | messages
     assert reach(PERSON) == own | {
         "stop", "messages_register", "messages_list", "messages_send",
-        "messages_read", "messages_unregister",
+        "messages_read", "messages_state", "messages_unregister",
     }  # fmt: skip
     assert reach(NOBODY) == {"hello"}
 

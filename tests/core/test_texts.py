@@ -137,6 +137,25 @@ def test_the_refusals() -> None:
     assert golden("refusals", text) == text
 
 
+def test_what_a_sender_may_conclude() -> None:
+    noon, gone = "2026-11-29T12:00:00Z", "2026-11-29T12:30:00Z"
+    sentences = [
+        texts.became_of("bob", "stored"),
+        texts.became_of("bob", "stored", observed="offered"),
+        texts.became_of("bob", "stored", observed="unsure", offline_since=gone),
+        texts.became_of("bob", "typed"),
+        texts.became_of("bob", "admitted", observed="unsure", at=noon),
+        texts.became_of("bob", "processed", at=noon, offline_since=gone),
+        texts.became_of("bob", "processed", taken_back="connection_revoked"),
+        texts.became_of("bob", "stored", taken_back="connection_revoked"),
+        texts.became_of("bob", "forgotten"),
+        texts.RECEIPT_NOT_KNOWN,
+    ]
+    text = "\n".join(sentences)
+
+    assert golden("became_of", text) == text
+
+
 def any_sentence(text: str) -> list[str]:
     """Every sentence with this text in every place."""
     calls: list[Callable[[], str]] = [
@@ -152,6 +171,8 @@ def any_sentence(text: str) -> list[str]:
         lambda: texts.retired_message(text, text, text),
         lambda: texts.nobody_attached(text, (text,)),
         lambda: texts.waiting(1, text),
+        lambda: texts.became_of(text, "admitted", at=text, offline_since=text),
+        lambda: texts.became_of(text, text, observed=text, taken_back=text),
     ]
     return [call() for call in calls]
 

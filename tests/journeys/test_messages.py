@@ -276,3 +276,27 @@ async def test_what_an_unregistered_sender_left_is_not_shown(
     assert await alice.stop() == ""
     with pytest.raises(Denied):
         await alice.send("bob", "may I still?")
+
+
+async def test_a_sender_learns_of_a_receipt_and_of_an_absence(
+    computer: Computer, alice: Agent, bob: Agent
+) -> None:
+    sent = await alice.send("bob", "are you there?")
+    await bob.mail()
+    await bob.verb("ack", message_id=sent["message_id"], delivery="admitted")
+    await until_known(alice, sent["message_id"], delivery="admitted")
+    await bob.process.kill()
+    await computer.until_row("bob", state="offline")
+
+    async def is_gone() -> bool:
+        known = await alice.verb("message_status", id=sent["message_id"])
+        return bool(known["recipient"]["offline_since"])
+
+    await until_some(is_gone, "the word that bob is offline")
+    known = await alice.verb("message_status", id=sent["message_id"])
+    assert (
+        f"bob is offline since {known['recipient']['offline_since']}" in known["note"]
+    )
+    state = await computer.person("messages_state", inbox_id=sent["inbox_id"])
+    assert [each["delivery"] for each in state["messages"]] == ["admitted"]
+    assert [each["name"] for each in state["sides"] if each["offline_since"]] == ["bob"]

@@ -27,6 +27,7 @@ EXAMPLES: list[AnyRequest] = [
     requests.MessagesUnregister(agent="bob"),
     requests.MessagesSend(message="hello", target="agent:bob"),
     requests.MessagesRead(agent="bob", after=500_000_001, wait_s=25),
+    requests.MessagesState(inbox_id="inbox-1"),
     requests.SessionSend(provider="claude", target="agent:bob", message="hello"),
     requests.SessionReply(
         provider="claude", message_id="msg-1", message="yes", submission_id="s-1"

@@ -56,8 +56,25 @@ async def test_a_read_message_has_all_its_keys(server: Served) -> None:
             "sent_at": "2026-09-21T14:13:20Z",
             "delivery": "stored",
             "delivery_error": "",
+            "observed": "",
         }
     ]
+
+
+async def test_the_person_is_told_who_of_an_inbox_is_gone(server: Served) -> None:
+    alice, bob = await pair(server)
+    sent = good(await alice.send("bob", "hello", "one"))
+
+    async with bob.stream() as stream:
+        await stream.next_of("alive")
+        inbox = good(await server.call("read", inbox_id=sent["inbox_id"]))
+        mailbox = good(await server.call("read", agent_name="bob"))
+        unseen = good(await bob.get("read"))
+
+    gone = {side["name"]: side["offline_since"] for side in inbox["sides"]}
+    assert gone == {"alice": "2026-09-21T14:13:20Z", "bob": None}
+    assert [side["name"] for side in mailbox["sides"]] == ["bob"]
+    assert "sides" not in unseen
 
 
 async def test_an_inbox_page_counts_the_conversation_and_leaves_own_out(

@@ -29,6 +29,7 @@ async def test_an_accepted_message_says_where_it_went(server: Served) -> None:
         "name": "bob",
         "state": "offline",
         "since": "2026-09-21T14:13:20Z",
+        "offline_since": "2026-09-21T14:13:20Z",
     }
     assert sent["next"]
 

@@ -30,12 +30,49 @@ async def test_a_sent_message_is_known_by_both_its_ids(server: Served) -> None:
             "name": "bob",
             "state": "offline",
             "since": "2026-09-21T14:13:20Z",
+            "offline_since": "2026-09-21T14:13:20Z",
         },
         "sent_at": "2026-09-21T14:13:20Z",
         "delivery": "stored",
         "observed": "offered",
         "delivery_error": "",
+        "delivery_at": None,
     }
+
+
+async def test_a_receipt_is_told_with_its_time(server: Served) -> None:
+    alice, bob = await pair(server)
+    sent = good(await alice.send("bob", "hello", "one"))
+    await bob.say(sent["message_id"], "admitted")
+
+    known = good(await alice.get("sent/one"))
+
+    assert known["delivery"] == "admitted"
+    assert known["delivery_at"] == "1970-01-01T00:00:01Z"
+
+
+async def test_a_sender_is_told_since_when_its_recipient_is_gone(
+    server: Served,
+) -> None:
+    alice, bob = await pair(server)
+    good(await alice.send("bob", "hello", "one"))
+
+    async def recipient() -> Any:
+        return good(await alice.get("sent/one"))["recipient"]
+
+    async with bob.stream() as stream:
+        await stream.next_of("alive")
+        there = await recipient()
+        server.clock.advance(60)
+        good(await bob.post("offline", {}))
+        await stream.rest()
+    await server.wait_until_connected("bob", is_connected=False)
+    gone = await recipient()
+    server.clock.advance(600)
+
+    assert (there["state"], there["offline_since"]) == ("connected", None)
+    assert (gone["state"], gone["offline_since"]) == ("offline", "2026-09-21T14:14:20Z")
+    assert await recipient() == gone
 
 
 async def test_what_another_sent_is_not_known(server: Served) -> None:

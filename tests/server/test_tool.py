@@ -138,7 +138,12 @@ async def test_a_mailbox_only_name_sends_and_receives_by_reading(
     inbox = good(await server.call("read", agent_name="box", inbox_id=sent["inbox_id"]))
 
     assert sent["recipient"]["state"] == "offline"
-    assert answer["recipient"] == {"name": "box", "state": "mailbox", "since": None}
+    assert answer["recipient"] == {
+        "name": "box",
+        "state": "mailbox",
+        "since": None,
+        "offline_since": None,
+    }
     assert [m["message"] for m in mailbox["messages"]] == ["done"]
     assert mailbox["messages"][0]["reply_address"] == sent["inbox_id"]
     assert [m["message"] for m in inbox["messages"]] == ["done"]
