@@ -133,7 +133,7 @@ class Story:
 
     def inspect(self, folder: Path) -> dict[str, int]:
         """The journal as it was left, from a copy; its watermarks by name."""
-        with _copied(self._computer.paths.journal, folder) as journal:
+        with copied(self._computer.paths.journal, folder) as journal:
             assert journal.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
             if not journal.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
                 assert not self.ledger.shown
@@ -256,7 +256,7 @@ def _is_at_least(delivery: str, wanted: str) -> bool:
 
 
 @contextmanager
-def _copied(journal: Path, folder: Path) -> Iterator[sqlite3.Connection]:
+def copied(journal: Path, folder: Path) -> Iterator[sqlite3.Connection]:
     """A copy of the journal and its log, opened: what a start would find."""
     folder.mkdir()
     for file in (journal, journal.with_name(f"{journal.name}-wal")):
