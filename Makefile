@@ -45,11 +45,9 @@ bench: ## the table of ratios
 	@packaging/scripts/setup.sh dev
 	.venv/bin/python -m tests.benchmarks
 
-coverage: ## branch coverage of core and store by their own tests
+coverage: ## each module of core and store by its own tests alone, by branch
 	@packaging/scripts/setup.sh dev
-	.venv/bin/coverage run -m pytest -q tests/core tests/store
-	.venv/bin/coverage combine -q
-	.venv/bin/coverage report --include='bridge/core/*,bridge/store/*'
+	.venv/bin/python -m tests.coverage
 
 clean: ## remove what set-up made (never your state)
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

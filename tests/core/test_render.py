@@ -23,6 +23,7 @@ from bridge.core.render import (
     read_hint,
     render_offer,
     short_session,
+    shortened,
     utf8_bytes,
     utf16_units,
 )
@@ -106,6 +107,19 @@ def test_an_offer_to_a_script_names_commands_only() -> None:
     text = render_offer(content)
 
     assert golden("offer_script", text) == text
+
+
+def test_an_offer_says_setup_before_the_messages_and_guidance_last() -> None:
+    content = OfferContent(
+        BOB, NONCE, (message(),), setup="Who is who.", guidance="How to."
+    )
+    parts = render_offer(content).split("\n\n")
+
+    assert parts[1] == "Who is who."
+    assert parts[-1] == "How to."
+    assert [*parts[:1], *parts[2:-1]] == render_offer(
+        OfferContent(BOB, NONCE, (message(),))
+    ).split("\n\n")
 
 
 # ---- what holds for every text -------------------------------------------------
@@ -205,6 +219,50 @@ def test_headers_and_fences_have_no_markup(content: OfferContent) -> None:
     lines = render_offer(content).split("\n")
 
     assert not any(set(line) & set("<>&") for line in lines if content.nonce in line)
+
+
+# ---- what is left for the next offer ---------------------------------------------
+
+
+def said(content: OfferContent) -> int:
+    return len(content.unsure) + len(content.refused)
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 20))
+def test_only_as_many_lines_are_left_for_the_next_offer_as_must_be(
+    unsure: int, refused: int, room: int
+) -> None:
+    """The first of each kind stay, and of the two kinds the longer one gives way."""
+    whole = OfferContent(
+        BOB,
+        NONCE,
+        (message(),),
+        unsure=tuple(message(number, None) for number in range(unsure)),
+        refused=(refused_submission(),) * refused,
+    )
+
+    short = shortened(whole, lambda content: said(content) <= room)
+
+    assert said(short) == min(said(whole), room)
+    assert short.messages == whole.messages
+    assert short.unsure == whole.unsure[: len(short.unsure)]
+    assert short.refused == whole.refused[: len(short.refused)]
+    if said(short) < said(whole):
+        limit = max(len(short.unsure), len(short.refused))
+        assert len(short.unsure) in (unsure, limit, limit - 1)
+        assert len(short.refused) in (refused, limit, limit - 1)
+
+
+def test_an_offer_that_fits_nowhere_still_keeps_its_messages() -> None:
+    whole = OfferContent(
+        BOB,
+        NONCE,
+        (message(),),
+        unsure=(message(9, None),),
+        refused=(refused_submission(),),
+    )
+
+    assert shortened(whole, lambda _: False) == OfferContent(BOB, NONCE, (message(),))
 
 
 # ---- the nonce -----------------------------------------------------------------
