@@ -21,7 +21,15 @@ import trio
 
 from bridge.clock import Clock, SystemClock
 from bridge.config import Settings
-from bridge.driver import calls, children, computer, hooks, hosting, restoring
+from bridge.driver import (
+    calls,
+    children,
+    computer,
+    hooks,
+    hosting,
+    restoring,
+    resuming,
+)
 from bridge.driver.bridge import Bridge
 from bridge.driver.link import Link
 from bridge.errors import (
@@ -87,6 +95,7 @@ async def _serve(
         )
         await restoring.restore(bridge)
         nursery.start_soon(restoring.keep_tidy, bridge)
+        nursery.start_soon(resuming.watch_sleep, bridge)
         nursery.start_soon(_stop_on_signal, bridge)
         await _open_door(bridge, instance)
         await restoring.pause(bridge)

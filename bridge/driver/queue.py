@@ -106,6 +106,7 @@ class AttachmentQueue:
         self.told = ""
         self.stream_trouble = ""
         self.lacks_bytes: int | None = None
+        self.woke = trio.Event()
         self.work = trio.Event()
         self.changed = trio.Event()
         self._offer_over = trio.Event()
@@ -240,6 +241,11 @@ class AttachmentQueue:
     def wake(self) -> None:
         """There may be something to send."""
         self.work.set()
+
+    def computer_woke(self) -> None:
+        """It slept: whoever waits for the server starts anew."""
+        self.woke.set()
+        self.woke = trio.Event()
 
     def close_stream(self) -> None:
         """End the tasks that talk to the server for it, if they run."""

@@ -1,7 +1,8 @@
 """One message from the stream into the journal, if there is room.
 
 Promises that body and watermark are one commit, that a message which any session
-of this agent may have seen is not taken again, and that without room the stream
+of this agent may have seen is not taken again, that of an id which comes with two
+contents the first is kept and the second logged, and that without room the stream
 is asked to keep its messages while everything else still comes.
 """
 
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from bridge.core import quota, release
 from bridge.core.effects import Save, SaveAttachment
 from bridge.core.events import Pressure, Received
-from bridge.core.records import Message
+from bridge.core.records import Delivery, Message
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 
@@ -29,10 +30,16 @@ async def receive(
             queue.lacks_bytes = _size(message)
             bridge.log.warning("journal_full", name=queue.record.name)
             return
+        known = queue.deliveries.get(message.message_id)
+        if known is not None and not _is_same(known, message):
+            queue.count("Changed")
+            bridge.log.warning("message_changed", message_id=message.message_id)
         is_new = message.sequence > queue.record.watermark
         wanted = is_new and not await _was_seen(bridge, queue, message)
         also: list[Save] = []
-        if is_new and not wanted:
+        # An id that comes again at a later place is not taken again, and must not
+        # be replayed for ever (test_an_id_that_is_used_again_is_passed_over).
+        if is_new and (not wanted or known is not None):
             also = [SaveAttachment(replace(queue.record, watermark=message.sequence))]
         event = Received(bridge.clock.wall(), message, wanted)
         for effect in await queue.take([(message.message_id, event)], also):
@@ -62,6 +69,13 @@ def look_for_room(bridge: Bridge, queue: AttachmentQueue) -> None:
         used, attachment_id, queue.lacks_bytes, bridge.limits
     ):
         queue.lacks_bytes = None
+
+
+def _is_same(known: Delivery, message: Message) -> bool:
+    """What is still known of it agrees; the first that came is kept anyway."""
+    first = (known.sequence, known.sender, known.inbox_id, known.sent_at)
+    again = (message.sequence, message.sender, message.inbox_id, message.sent_at)
+    return first == again and known.body in (None, message.body)
 
 
 def _size(message: Message) -> int:

@@ -23,10 +23,12 @@ from bridge.core.events import (
     TokenRefused,
     Unregistered,
 )
-from bridge.driver import receiving
+from bridge.driver import receiving, stuck
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.driver.reporting import Reports
+from bridge.driver.resuming import Wakefulness
+from bridge.driver.stuck import SamePlace
 from bridge.errors import BridgeError, Refused, Unavailable
 from bridge.upstream import stream_events as said
 from bridge.upstream.api import Caller
@@ -91,7 +93,7 @@ async def _converse(bridge: Bridge, queue: AttachmentQueue, caller: Caller) -> E
 async def _follow(
     bridge: Bridge, queue: AttachmentQueue, caller: Caller, sender: Sender
 ) -> Event:
-    backoff = reconnect.Backoff()
+    backoff, place = reconnect.Backoff(), SamePlace()
     while True:
         opened_at = bridge.clock.running()
         queue.stream_opened_at = None
@@ -103,6 +105,10 @@ async def _follow(
             return _end_of(bridge, error)
         except BridgeError as error:
             queue.stream_trouble = error.code
+            if place.is_stuck(queue.record.watermark, error):
+                if place.is_news:
+                    bridge.tell_person(stuck.TOLD, queue.record.name)
+                await _go_past(bridge, queue, caller)
             was_open = queue.stream_opened_at is not None
             healthy_s = bridge.clock.running() - opened_at if was_open else 0.0
             floor = error.retry_after_s if isinstance(error, Unavailable) else None
@@ -110,7 +116,33 @@ async def _follow(
                 backoff, healthy_s, bridge.clock.random_fraction(), floor
             )
             bridge.log.info("stream_ended", code=error.code, again_in_s=wait_s)
-        await trio.sleep(wait_s)
+        if await _pause(bridge, queue, wait_s, floor or 0.0):
+            backoff = reconnect.Backoff()
+
+
+async def _pause(
+    bridge: Bridge, queue: AttachmentQueue, wait_s: float, floor_s: float
+) -> bool:
+    """Wait, or until the computer woke, but not less than the server's floor.
+
+    True when it woke.
+    """
+    until = bridge.clock.running() + floor_s
+    with trio.move_on_after(wait_s):
+        await queue.woke.wait()
+        while (left_s := until - bridge.clock.running()) > 0:
+            with trio.move_on_after(left_s):
+                await queue.woke.wait()
+        await trio.sleep(bridge.clock.random_fraction() * reconnect.BASE_S)
+        return True
+    return False
+
+
+async def _go_past(bridge: Bridge, queue: AttachmentQueue, caller: Caller) -> None:
+    try:
+        await stuck.go_past(bridge, queue, caller)
+    except BridgeError as error:
+        bridge.log.warning("not_gone_past", code=error.code)
 
 
 async def _follow_once(
@@ -124,7 +156,8 @@ async def _follow_once(
         receipts_after=queue.record.receipt_cursor,
     )
     events_in, events = trio.open_memory_channel[said.StreamEvent](0)
-    trouble: list[BridgeError] = []
+    trouble: list[BridgeError | _Full] = []
+    wakefulness = Wakefulness(bridge.clock)
 
     async def read() -> None:
         async with events_in:
@@ -133,23 +166,32 @@ async def _follow_once(
             except BridgeError as error:
                 trouble.append(error)
 
+    async def end_at_waking() -> None:
+        while not wakefulness.was_lost():
+            await queue.woke.wait()
+        trouble.append(_slept())
+        nursery.cancel_scope.cancel()
+
     over: Event | None = None
-    is_full = False
     async with trio.open_nursery() as nursery, events:
         nursery.start_soon(read)
-        async for event in events:
-            try:
+        nursery.start_soon(end_at_waking)
+        try:
+            async for event in events:
+                # Race: bytes that lay in the kernel while the computer slept are
+                # read first (test_what_was_sent_before_a_sleep_is_not_fresh_after_it).
+                if wakefulness.was_lost():
+                    raise _slept()
                 over = await _hear(bridge, queue, sender, event)
-            except BridgeError as error:
-                trouble.append(error)
-            is_full = queue.is_full is place.has_messages
-            if over is not None or is_full or trouble:
-                nursery.cancel_scope.cancel()
-                break
+                if over is not None:
+                    break
+                if queue.is_full is place.has_messages:
+                    raise _Full
+        except (BridgeError, _Full) as error:
+            trouble.append(error)
+        nursery.cancel_scope.cancel()
     if over is not None:
         return over
-    if is_full:
-        raise _Full
     raise trouble[0] if trouble else _ended()
 
 
@@ -202,6 +244,12 @@ def _end_of(bridge: Bridge, error: Refused) -> Event:
     if error.status in (401, 403, None):  # without a status our own proof is bad
         return TokenRefused(at)
     return ServerRevoked(at)
+
+
+def _slept() -> Unavailable:
+    return Unavailable(
+        "computer_slept", "The computer slept; the stream is opened again."
+    )
 
 
 def _ended() -> Unavailable:
