@@ -211,11 +211,12 @@ def _finish(
         return
     if wish.is_trial:
         for row in rows:
-            say(f"Would attach {row.provider} {row.session_id} in {row.folder}")
+            chat = f"{row.provider} {row.session_id} in {row.folder}"
+            say(f"Would attach {one_line(chat)}")
         return
     for each in done:
         words = f"{chat_word(each.provider)} attach {wish.name}".strip()
         say(
-            f"No unattached {each.provider} chat was seen in {each.folder}:"
+            f"No unattached {each.provider} chat was seen in {one_line(each.folder)}:"
             f" start one there, or type in an open one: {words}"
         )

@@ -16,6 +16,7 @@ from bridge.core.command import (
     DetachCommand,
     UsageCommand,
 )
+from bridge.core.visible import visible
 from bridge.driver import attaching, table
 from bridge.driver.bridge import Bridge
 from bridge.errors import BridgeError
@@ -38,7 +39,7 @@ async def answer_command(
     try:
         text = await _carry_out(bridge, hook, command)
     except BridgeError as error:
-        text = error.sentence()
+        text = visible(error.sentence())
     await dialogue.answer(block(hook.said.event, text))
 
 

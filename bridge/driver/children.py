@@ -14,6 +14,7 @@ import trio
 
 from bridge.core import loopguard, texts
 from bridge.core.caller import ChildCaller, child_caller
+from bridge.core.visible import visible
 from bridge.driver import identity, verbs
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
@@ -41,7 +42,7 @@ async def serve_child(bridge: Bridge, connection: Connection) -> None:
             queue = _queue(bridge, caller, asked.meta)
             answer = await verbs.perform(bridge, queue, asked.verb, asked.arguments)
         except BridgeError as error:
-            return ToolOutcome(error.sentence(), is_error=True)
+            return ToolOutcome(visible(error.sentence()), is_error=True)
         return ToolOutcome(msgspec.json.encode(answer).decode(), is_error=False)
 
     await serve_mcp(connection.stream, connection.take_received(), call)

@@ -1,21 +1,25 @@
 """What a failed call means, in our words.
 
 Owns the one translation of httpx's errors and of HTTP statuses. Promises that a
-call that may have done something is never reported as if it had not.
+call that may have done something is never reported as if it had not; and that a
+server's words are one line that neither drives a terminal nor speaks as a host.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import httpx
 import msgspec
 
 from bridge.core.reconnect import retry_after
+from bridge.core.visible import one_line
 from bridge.errors import BridgeError, Invalid, Refused, Unavailable, Unknown
 
 # What a server may say to people and agents through us.
 MESSAGE_LIMIT = 500
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 _NOT_SENT = (
     httpx.ConnectError,
@@ -112,14 +116,13 @@ def _said(status: int, content: bytes) -> tuple[str, str, dict[str, Any]]:
     except (msgspec.DecodeError, RecursionError):
         body = {}
     facts = {"code": body} if isinstance(body, str) else dict(body)
-    code = _plain(facts.pop("code", None)) or f"http_{status}"
-    said = _plain(facts.pop("message", None))
+    code = _text(facts.pop("code", None))
+    if _CODE.fullmatch(code) is None:
+        code = f"http_{status}"
+    said = one_line(_text(facts.pop("message", None)), MESSAGE_LIMIT)
     message = said or f"The message server answered {status} ({code})."
     return code, message, facts
 
 
-def _plain(text: object) -> str:
-    """The server's text without anything that could drive a terminal."""
-    if not isinstance(text, str):
-        return ""
-    return "".join(c if c.isprintable() else " " for c in text[:MESSAGE_LIMIT]).strip()
+def _text(value: object) -> str:
+    return value[:MESSAGE_LIMIT].strip() if isinstance(value, str) else ""
