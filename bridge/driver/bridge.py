@@ -41,6 +41,7 @@ Arguments = TypeVarTuple("Arguments")
 SAVE_AGAIN_S = 30.0
 # The newest sentences that the person was told; older ones are in the log.
 TOLD_KEPT = 20
+_SAVING, _TIDYING = "saving", "tidying"
 
 
 @dataclass
@@ -49,7 +50,8 @@ class Bridge:
 
     `nursery` lives as long as the daemon serves; `program` is the command as it
     can be pasted; `stopping` is set by a stop; `attaching` lets one attach at a
-    time choose a name.
+    time choose a name; `storage_troubles` holds, by kind of work, the sentence of
+    the last try that found no room or another program in the way.
     """
 
     paths: Paths
@@ -69,6 +71,7 @@ class Bridge:
     twins: Twins = field(default_factory=Twins)
     watched: set[ProcessKey] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
+    storage_troubles: dict[str, str] = field(default_factory=dict)
     last_privileged: str = ""
     told: deque[str] = field(default_factory=lambda: deque(maxlen=TOLD_KEPT))
     stopping: trio.Event = field(default_factory=trio.Event)
@@ -86,6 +89,19 @@ class Bridge:
         except StorageBroken as error:
             self.give_up(error)
             raise
+        except (StorageFull, Unavailable) as error:
+            self.storage_troubles[_SAVING] = f"When last tried: {error.sentence()}"
+            raise
+        self.storage_troubles.pop(_SAVING, None)
+
+    async def tidy_journal(self) -> None:
+        """Empty the log of what was erased; who keeps it from that is a trouble."""
+        try:
+            await self.journal.checkpoint()
+        except (StorageFull, Unavailable) as error:
+            self.storage_troubles[_TIDYING] = f"When last tried: {error.sentence()}"
+            raise
+        self.storage_troubles.pop(_TIDYING, None)
 
     def give_up(self, error: StorageBroken) -> None:
         """The journal cannot be trusted: stop, and end with this error."""

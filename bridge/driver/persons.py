@@ -56,7 +56,7 @@ def status(bridge: Bridge) -> replies.StatusReply:
         waiting=tuple(
             f"{row.name}: {row.pending} waiting, {row.why}" for row in rows if row.why
         ),
-        warnings=tuple(bridge.warnings),
+        warnings=(*bridge.warnings, *bridge.storage_troubles.values()),
         last_privileged=bridge.last_privileged,
         told=tuple(bridge.told),
     )

@@ -126,7 +126,7 @@ async def keep_tidy(bridge: Bridge) -> None:
                 # A clock that was set forward must retire nothing early.
                 await _sweep(bridge, min(bridge.clock.wall(), started_wall + passed))
                 next_sweep = passed + SWEEP_EVERY_S
-            await bridge.journal.checkpoint()
+            await bridge.tidy_journal()
         except StorageBroken as error:
             bridge.give_up(error)
         except BridgeError as error:

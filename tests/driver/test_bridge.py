@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 import trio
 
+from bridge.core.effects import SaveAttachment
+from bridge.driver import persons
 from bridge.driver.bridge import Bridge
 from bridge.errors import BridgeError, StorageBroken, StorageFull
+from tests.core.examples import BOB
 from tests.driver.desk import open_bridge
+from tests.driver.full_journal import FullJournal
 
 FULL = StorageFull("storage_full", "There is no room.")
 BROKEN = StorageBroken("journal_io", "The disk did not take it.")
@@ -74,3 +78,20 @@ async def test_what_found_no_room_is_done_again(
         await bridge.until_saved(save)
 
         assert tries == 3
+
+
+async def test_a_person_sees_that_there_was_no_room_until_there_is(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path, FullJournal) as bridge:
+        assert isinstance(bridge.journal, FullJournal)
+        bridge.journal.has_room = False
+        with pytest.raises(StorageFull):
+            await bridge.commit([SaveAttachment(BOB)])
+        (warning,) = persons.status(bridge).warnings
+
+        bridge.journal.has_room = True
+        await bridge.commit([SaveAttachment(BOB)])
+
+        assert "no room to save" in warning
+        assert persons.status(bridge).warnings == ()

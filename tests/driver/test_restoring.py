@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,15 +26,17 @@ from bridge.core.records import (
     Submission,
     SubmissionState,
 )
-from bridge.driver import receiving, restoring
+from bridge.driver import persons, receiving, restoring
 from bridge.driver.bridge import Bridge
 from bridge.driver.offering import make_offer
 from bridge.driver.queue import AttachmentQueue
+from bridge.errors import EXIT_CONFIG, StorageBroken, Unavailable
 from bridge.providers import process
 from tests.core.examples import BOB
 from tests.driver.desk import OCCASION, Route, incoming, open_bridge
 from tests.driver.full_journal import FullJournal
 from tests.fakes.clock import FakeClock
+from tests.store.elsewhere import read_bytes
 
 
 def living() -> Attachment:
@@ -241,3 +246,94 @@ async def tidied(bridge: Bridge) -> None:
     """One round of tidying has passed."""
     bridge.nursery.start_soon(restoring.keep_tidy, bridge)
     await trio.testing.wait_all_tasks_blocked(0.05)
+
+
+# ---- the journal's file, looked after once a minute -------------------------------
+
+
+def moved(path: Path) -> None:
+    path.rename(path.with_name("moved"))
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def replaced(path: Path) -> None:
+    shutil.copy2(path, path.with_name("copy"))
+    path.with_name("copy").replace(path)
+
+
+@pytest.mark.parametrize("change", [moved, removed, replaced])
+async def test_a_journal_that_is_no_longer_ours_stops_the_bridge_within_a_minute(
+    tmp_path: Path,
+    autojump_clock: trio.testing.MockClock,
+    change: Callable[[Path], None],
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        bridge.nursery.start_soon(restoring.keep_tidy, bridge)
+        await trio.sleep(restoring.CHECKPOINT_EVERY_S / 2)
+        assert not bridge.stopping.is_set()
+        begun = trio.current_time()
+
+        change(tmp_path / "journal.sqlite3")
+        await bridge.stopping.wait()
+
+        # Virtual time passes while the journal's thread works: it was the next look.
+        assert trio.current_time() - begun <= restoring.CHECKPOINT_EVERY_S
+        assert bridge.broken is not None
+        assert bridge.broken.exit_code == EXIT_CONFIG
+        assert "moved, removed or replaced" in bridge.broken.message
+
+
+async def test_a_journal_that_was_moved_away_still_holds_all_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "journal.sqlite3"
+    async with open_bridge(tmp_path) as bridge:
+        queue = await kept(bridge, living())
+        moved(path)
+        await receiving.receive(bridge, queue, incoming(1), 1000.0)
+        with pytest.raises(StorageBroken):
+            await bridge.tidy_journal()
+
+    path.with_name("moved").rename(path)
+    async with open_bridge(tmp_path) as bridge:
+        await restoring.restore(bridge)
+        assert len(only(bridge).deliveries) == 1
+
+
+async def test_a_program_that_keeps_the_log_is_shown_until_it_has_gone(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        await kept(bridge, living())
+        other = sqlite3.connect(tmp_path / "journal.sqlite3", isolation_level=None)
+        with contextlib.closing(other):
+            other.execute("BEGIN")
+            other.execute("SELECT * FROM attachment").fetchall()
+            await bridge.commit([SaveAttachment(living())])
+            with pytest.raises(Unavailable):
+                await bridge.tidy_journal()
+            (warning,) = persons.status(bridge).warnings
+        await bridge.tidy_journal()
+
+        assert "Another program holds the journal" in warning
+        assert persons.status(bridge).warnings == ()
+
+
+async def test_an_idle_bridge_has_no_text_left_of_what_it_offered(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await kept(bridge, living())
+        arriving = incoming(1, "cnry-offered-4d11")
+        await receiving.receive(bridge, queue, arriving, 1000.0)
+        route = Route(OfferOutcome.EMITTED)
+        await make_offer(queue, OCCASION, bridge.clock, route.emit)
+        files = sorted(tmp_path.glob("journal.sqlite3*"))
+        assert b"cnry-offered-4d11" in read_bytes(*files)
+
+        bridge.nursery.start_soon(restoring.keep_tidy, bridge)
+        while b"cnry-offered-4d11" in read_bytes(*files):  # noqa: ASYNC110 - files say nothing
+            await trio.sleep(1)
