@@ -13,10 +13,8 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
-import msgspec
 import trio
 
 from bridge.clock import Clock, SystemClock
@@ -32,8 +30,8 @@ from bridge.driver import (
 )
 from bridge.driver.bridge import Bridge
 from bridge.driver.link import Link
+from bridge.driver.parent import other_server
 from bridge.errors import (
-    EXIT_CONFIG,
     EXIT_OK,
     Refused,
     StorageBroken,
@@ -45,35 +43,47 @@ from bridge.local.dialogue import HookDialogue
 from bridge.local.instance import Instance
 from bridge.local.listener import Door
 from bridge.local.peer import Peer
+from bridge.local.place import keep_in_place
 from bridge.local.requests import AnyRequest
 from bridge.local.stream import LocalListener
 from bridge.log import Log, forward_libraries, open_log
-from bridge.paths import Paths, read_private_file
+from bridge.paths import Paths
+from bridge.service import refusal
+from bridge.service.notify import Notifier
+from bridge.service.own_process import shield_own_process
+from bridge.service.watchdog import keep_fed
 from bridge.store.journal import Journal
 from bridge.store.leases import Leases
-from bridge.upstream.clients import ServerAddress, embedded, open_server, remote
-from bridge.upstream.credentials import Credential, FixedToken, ReadToken
-
-UNIX = "unix://"
-_SMALL_FILE = 64 * 1024
+from bridge.upstream.clients import embedded, open_server
+from bridge.upstream.credentials import Credential, FixedToken
 
 
-def run(paths: Paths, settings: Settings) -> int:
-    """Serve until stopped; the exit code. Raises BridgeError when it cannot."""
+def run(paths: Paths, settings: Settings, notifier: Notifier | None = None) -> int:
+    """Serve until stopped; the exit code. Raises BridgeError when it cannot.
+
+    `notifier` tells the service manager that started us, if one did.
+    """
     os.umask(0o077)
+    shield_own_process()
     paths.prepare()
     clock = SystemClock()
     log = open_log(sys.stderr, clock)
     forward_libraries(log)
     with Instance.claim(paths) as instance, single_error():
-        broken = trio.run(_serve, paths, settings, clock, log, instance)
+        told = notifier or Notifier()
+        broken = trio.run(_serve, paths, settings, clock, log, instance, told)
     if broken is not None:
         raise broken
     return EXIT_OK
 
 
 async def _serve(
-    paths: Paths, settings: Settings, clock: Clock, log: Log, instance: Instance
+    paths: Paths,
+    settings: Settings,
+    clock: Clock,
+    log: Log,
+    instance: Instance,
+    notifier: Notifier,
 ) -> StorageBroken | None:
     warnings: list[str] = []
     async with (
@@ -97,13 +107,15 @@ async def _serve(
         nursery.start_soon(restoring.keep_tidy, bridge)
         nursery.start_soon(resuming.watch_sleep, bridge)
         nursery.start_soon(_stop_on_signal, bridge)
-        await _open_door(bridge, instance)
+        bridge.start(keep_fed, notifier, journal.ping, log)
+        await _open_door(bridge, instance, notifier)
+        await notifier.say("STOPPING=1", "STATUS=Stopping.")
         await restoring.pause(bridge)
         nursery.cancel_scope.cancel()
     return bridge.broken
 
 
-async def _open_door(bridge: Bridge, instance: Instance) -> None:
+async def _open_door(bridge: Bridge, instance: Instance, notifier: Notifier) -> None:
     """Serve local programs until the bridge is to stop."""
 
     async def serve(connection: Connection) -> None:
@@ -113,7 +125,10 @@ async def _open_door(bridge: Bridge, instance: Instance) -> None:
     listening = LocalListener(instance.listen())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(door.accept_forever, listening)
+        nursery.start_soon(keep_in_place, instance, listening, bridge.log)
         bridge.log.info("serving", pid=os.getpid(), server=bridge.link.name)
+        refusal.forget(bridge.paths)
+        await notifier.say("READY=1", f"STATUS=Serving; server: {bridge.link.name}.")
         await bridge.stopping.wait()
         nursery.cancel_scope.cancel()
 
@@ -157,36 +172,8 @@ async def _link(
             address, name = embedded(Path(hosting.SOCKET_NAME)), "embedded"
             parent: Credential = FixedToken(token)
         else:
-            address, parent = _chosen(paths, settings)
+            address, parent = other_server(paths, settings)
             name = settings.server
         async with open_server(address) as server:
             yield Link(server, parent, leases, clock, host_id, name)
         nursery.cancel_scope.cancel()
-
-
-def _chosen(paths: Paths, settings: Settings) -> tuple[ServerAddress, Credential]:
-    """Another server than our own: its address, and our login there."""
-    if settings.server.startswith(UNIX):
-        path = Path(settings.server.removeprefix(UNIX))
-        return embedded(path), ReadToken(partial(_parent_token, paths))
-    if settings.credentials is None:
-        raise Refused(
-            "not_signed_in",
-            f"There is no login for {settings.server}, so the bridge cannot use it.",
-            "Leave --server out to use the embedded server.",
-            exit_code=EXIT_CONFIG,
-        )
-    return remote(settings.server), FixedToken(settings.credentials.access_token)
-
-
-def _parent_token(paths: Paths) -> str:
-    """The login that a server run alone in this state folder left for us."""
-    content = read_private_file(paths.parent_token, _SMALL_FILE)
-    if content is None:
-        raise Refused(
-            "not_signed_in",
-            f"{paths.parent_token} is missing, so the bridge has no login.",
-            "Start the server first, with the same state folder.",
-            exit_code=EXIT_CONFIG,
-        )
-    return str(msgspec.json.decode(content)["token"])

@@ -14,7 +14,7 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import platformdirs
@@ -29,7 +29,7 @@ CONFIG_VARIABLE = "AGENTWORKS_CONFIG"
 _PRIVATE_FOLDER = 0o700
 _PRIVATE_FILE = 0o600
 _OTHERS = 0o077
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -63,6 +63,11 @@ class Paths(Struct, frozen=True):
     def journal(self) -> Path:
         """The SQLite file of messages, submissions and attachments."""
         return self.state / "journal.sqlite3"
+
+    @property
+    def refused(self) -> Path:
+        """Why the last start under a service manager was refused, if it was."""
+        return self.state / "refused.json"
 
     @property
     def leases(self) -> Path:
@@ -186,18 +191,11 @@ def read_private_file(path: Path, limit_bytes: int) -> bytes | None:
     A link, a FIFO, a folder, another owner, group bits and more than
     `limit_bytes` raise Refused (exit 78), which never quotes the content.
     """
-    try:
-        # A FIFO without a writer would block for ever: open without waiting.
-        file = os.open(path, _READ_FLAGS)
-    except FileNotFoundError:
+    file = open_private_file(path, os.O_RDONLY)
+    if file is None:
         return None
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    try:
-        _vet_file(path, os.fstat(file))
-        content = _read_at_most(file, limit_bytes + 1)
-    finally:
-        os.close(file)
+    with open(file, "rb") as opened:
+        content = opened.read(limit_bytes + 1)
     if len(content) > limit_bytes:
         raise _refused(
             "file_too_big",
@@ -205,6 +203,26 @@ def read_private_file(path: Path, limit_bytes: int) -> bytes | None:
             f"Move it away: mv {_quoted(path)} {_quoted(path)}.old",
         )
     return content
+
+
+def open_private_file(path: Path, flags: int) -> int | None:
+    """A descriptor of our own 0600 file, vetted after opening; None without one.
+
+    The caller closes it. Raises Refused (exit 78) as read_private_file does.
+    """
+    try:
+        # A FIFO without a writer would block for ever: open without waiting.
+        file = os.open(path, flags | _SAFELY, _PRIVATE_FILE)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    try:
+        _vet_file(path, os.fstat(file))
+    except Refused:
+        os.close(file)
+        raise
+    return file
 
 
 def write_private_file(path: Path, content: bytes) -> None:
@@ -249,10 +267,8 @@ def _removed_on_failure(name: str, folder: int) -> Iterator[None]:
 
 
 def _unlink_if_there(name: str, folder: int) -> None:
-    try:
+    with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:
-        return
 
 
 def _make_parents(path: Path) -> None:
@@ -263,16 +279,6 @@ def _make_parents(path: Path) -> None:
         parent = parent.parent
     for folder in reversed(missing):
         os.mkdir(folder, _PRIVATE_FOLDER)
-
-
-def _read_at_most(file: int, count: int) -> bytes:
-    content = bytearray()
-    while len(content) < count:
-        chunk = os.read(file, count - len(content))
-        if not chunk:
-            break
-        content += chunk
-    return bytes(content)
 
 
 def _vet_place(path: Path, folder: int) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from bridge.errors import EXIT_CONFIG, EXIT_CONFLICT, Refused
+from bridge.errors import EXIT_CONFIG, EXIT_CONFLICT, Refused, Unavailable
 
 if TYPE_CHECKING:
     from bridge.config import Settings
@@ -62,8 +62,15 @@ class Invocation:
         """The daemon's answer as JSON text; raises what it refused with."""
         from bridge.local.client import ANSWER_S, call
 
-        self._require_chosen_server()
-        return call(self.paths, request, answer_s or ANSWER_S)
+        try:
+            self._require_chosen_server()
+            return call(self.paths, request, answer_s or ANSWER_S)
+        except Unavailable as error:
+            if error.code != "bridge_not_running":
+                raise
+            from bridge.service.refusal import explained
+
+            raise explained(self.paths, error) from error
 
     def ask_for(
         self, answer: type[Answer], request: Request, answer_s: float | None = None

@@ -42,13 +42,13 @@ def start(
     Unavailable (exit 75) when nothing answers in time.
     """
     try:
-        running = hello(paths)
+        found = hello(paths)
     except Unavailable as error:
         if error.code != "bridge_not_running":
             raise
     else:
-        if running.state != "stopping":
-            return running, False
+        if found.state != "stopping":
+            return found, False
     return _start(paths, clock, arguments, command)
 
 
@@ -61,11 +61,11 @@ def _start(
     ours: Launched | None = None
     by = clock.running() + START_S
     while clock.running() < by:
-        running = _running(paths)
-        if running is not None:
+        found = running(paths)
+        if found is not None:
             if ours is not None:
                 ours.leave()
-            return running, ours is not None and running.pid == ours.pid
+            return found, ours is not None and found.pid == ours.pid
         if ours is not None:
             ended = ours.ended(_PAUSE_S)
             # Race: somebody else started one in the same moment and holds the
@@ -88,7 +88,8 @@ def _start(
     )
 
 
-def _running(paths: Paths) -> HelloReply | None:
+def running(paths: Paths) -> HelloReply | None:
+    """The bridge that answers and goes on doing so, or None."""
     try:
         answer = hello(paths)
     except Unavailable:

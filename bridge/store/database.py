@@ -126,8 +126,8 @@ class Database:
         await self.read(self._checkpoint)
 
     async def ping(self) -> None:
-        """Prove that thread and file answer; each minute also the file's place."""
-        await self.read(_ask_nothing)
+        """Prove that a write could begin now; each minute also the file's place."""
+        await self.read(_begin_nothing)
 
     async def close(self) -> None:
         """Write the log back, close, and end the thread. May be called twice."""
@@ -335,8 +335,13 @@ def _set_all(requests: Sequence[_Request]) -> None:
         request.done.set()
 
 
-def _ask_nothing(connection: sqlite3.Connection) -> None:
-    connection.execute("SELECT 1 FROM attachment LIMIT 1").fetchone()
+def _begin_nothing(connection: sqlite3.Connection) -> None:
+    """Take the lock that a write needs, look, and write nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute("SELECT 1 FROM attachment LIMIT 1").fetchone()
+    finally:
+        connection.execute("ROLLBACK")
 
 
 def _closed() -> Unavailable:

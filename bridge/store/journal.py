@@ -183,9 +183,10 @@ class Journal:
         await self._database.checkpoint()
 
     async def ping(self) -> None:
-        """Prove that thread and file answer (for the watchdog).
+        """Prove that thread and file would take a write now (for the watchdog).
 
-        Called about once a minute it also notices a moved or replaced file.
+        Nothing is written. Called about once a minute it also notices a moved or
+        replaced file. Raises Unavailable while another program holds the file.
         """
         await self._database.ping()
 

@@ -1,0 +1,102 @@
+"""`bridge uninstall`: the bridge ends here, and nothing of it can be used.
+
+Promises that the person hears what goes and what stays before anything does,
+that a stopped bridge is what is taken apart, and that messages go only with
+--purge.
+"""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from bridge.cli import managed
+from bridge.cli.asker import require_person
+from bridge.cli.choosing import agree
+from bridge.cli.invocation import Invocation, verb
+from bridge.cli.present import advise, document, say
+from bridge.clock import SystemClock
+from bridge.errors import BridgeError, Refused
+from bridge.local.instance import Instance
+from bridge.paths import Paths, make_private_folder
+from bridge.server.undelivered import undelivered
+from bridge.service import remains
+from bridge.service.found import installed
+from bridge.store.waiting import waiting
+
+
+@verb("uninstall")
+@click.option("--purge", is_flag=True, help="Remove messages, logs and programs too.")
+@click.option("--yes", is_flag=True, help="Agree to what is shown.")
+def uninstall(invocation: Invocation, purge: bool, yes: bool) -> None:
+    """Stop the bridge and leave no service, socket, lock or login of it.
+
+    Messages are kept, and who is attached is known again after the next attach.
+    With --purge they are removed too; it says how many nobody has read.
+    """
+    require_person("the removal")
+    paths = invocation.paths
+    for line in _announced(paths, purge):
+        click.echo(line, err=True)
+    if not yes and not agree("Do this?", "--yes"):
+        raise Refused("declined", "You said no, so nothing was stopped or removed.")
+    managed.stop(paths, SystemClock())
+    gone = (*_without_service(paths), *_without_remains(paths, purge))
+    if invocation.as_json:
+        document({"removed": list(gone), "purged": purge})
+        return
+    for place in gone:
+        say(f"Removed {place}")
+    kept = "" if purge else f" The journal is kept: {paths.journal}"
+    advise(f"The bridge is uninstalled.{kept}")
+
+
+def _announced(paths: Paths, purge: bool) -> list[str]:
+    lines = ["This stops the bridge and removes its service, sockets and logins."]
+    lines.append(
+        "Chats are detached until you attach them again; hooks and plugins in projects"
+        " stay, and do nothing."
+    )
+    if purge:
+        lines.append(f"It also removes everything in {paths.state}. {_lost(paths)}")
+    return lines
+
+
+def _lost(paths: Paths) -> str:
+    """What nobody can read any more after a purge, counted."""
+    here, there = waiting(paths.journal), undelivered(paths.server / "server.sqlite3")
+    if here is None or there is None:
+        return "How many messages that loses cannot be read."
+    unread = max(here.pending, there)
+    if not unread and not here.unsent:
+        return "No message waits there."
+    return (
+        f"That loses for good: {unread} that no agent has acknowledged, and"
+        f" {here.unsent} that were never sent."
+    )
+
+
+def _without_service(paths: Paths) -> tuple[str, ...]:
+    service = installed(paths)
+    if service is None:
+        return ()
+    try:
+        service.unload()
+    except BridgeError:
+        # Its manager does not answer: without the file it starts nothing any more.
+        service.file.unlink(missing_ok=True)
+    return (str(service.file),)
+
+
+def _without_remains(paths: Paths, purge: bool) -> tuple[str, ...]:
+    if not paths.state.is_dir():
+        return ()
+    make_private_folder(paths.run)
+    # Race: whoever starts one now waits at the lock, finds its file gone and is
+    # held off by the lock of the state folder
+    # (test_no_second_bridge_comes_in_while_the_lock_file_is_gone).
+    with Instance.claim(paths):
+        gone = (remains.remove_all if purge else remains.remove_access)(paths)
+        os.chdir("/")
+    return gone

@@ -1,0 +1,105 @@
+"""Why a bridge that a service manager started will not run, for the person to see.
+
+Owns `<state>/refused.json`. Promises that a start which no repetition can mend
+leaves its reason there, that the next good start takes it away, and that a
+reason which cannot be kept or read changes nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+from bridge.clock import Clock, rfc3339
+from bridge.core.visible import one_line
+from bridge.errors import EXIT_CONFIG, EXIT_OK, BridgeError, Refused
+from bridge.paths import Paths, read_private_file, write_private_file
+
+ANOTHER_RUNS = "already_running"
+"""The code of a start beside a bridge that runs: it will not change by waiting."""
+
+_FILE_LIMIT = 16 * 1024  # bytes
+
+
+class Supervisor(StrEnum):
+    """Who started the bridge and starts it again when it fails."""
+
+    SYSTEMD = "systemd"
+    LAUNCHD = "launchd"
+
+
+class Refusal(Struct, frozen=True):
+    """A start that only a person can mend; `at` is wall seconds."""
+
+    at: float
+    code: str
+    message: str
+    hint: str = ""
+
+
+def supervised(
+    paths: Paths, supervisor: Supervisor, clock: Clock, serve: Callable[[], int]
+) -> int:
+    """The exit code of `serve`, as this service manager has to be told.
+
+    systemd leaves a bridge alone that ended with 78; launchd starts again whatever
+    did not end with 0, every ten seconds for ever. What a new start may mend is
+    raised as it is.
+    """
+    try:
+        return serve()
+    except BridgeError as error:
+        if error.exit_code != EXIT_CONFIG and error.code != ANOTHER_RUNS:
+            raise
+        keep(paths, error, clock)
+        if supervisor is Supervisor.LAUNCHD:
+            sys.stderr.write(f"Error: {one_line(error.sentence())}\n")
+            return EXIT_OK
+        raise Refused(
+            error.code, error.message, error.hint, exit_code=EXIT_CONFIG
+        ) from error
+
+
+def keep(paths: Paths, error: BridgeError, clock: Clock) -> None:
+    """Write down why; where the state folder cannot be used, nobody can."""
+    from bridge.log import safe_text  # only a refusal pays for the log's library
+
+    refusal = Refusal(
+        clock.wall(), error.code, safe_text(error.message), safe_text(error.hint)
+    )
+    with suppress(BridgeError, OSError):
+        write_private_file(paths.refused, msgspec.json.encode(refusal))
+
+
+def kept(paths: Paths) -> Refusal | None:
+    """The reason that the last start left, if any."""
+    with suppress(BridgeError, OSError, msgspec.MsgspecError):
+        content = read_private_file(paths.refused, _FILE_LIMIT)
+        if content is not None:
+            return msgspec.json.decode(content, type=Refusal)
+    return None
+
+
+def forget(paths: Paths) -> None:
+    """A start was good: there is no reason any more."""
+    with suppress(OSError):
+        paths.refused.unlink(missing_ok=True)
+
+
+def explained(paths: Paths, not_running: BridgeError) -> BridgeError:
+    """Why no bridge runs, where its last start under a manager left a reason."""
+    reason = kept(paths)
+    if reason is None or reason.code == ANOTHER_RUNS:
+        return not_running
+    return Refused(
+        "start_refused",
+        f"The AgentWorks bridge is not running, so nothing was done: its start at "
+        f"{rfc3339(reason.at)} was refused. {reason.message}",
+        f"{reason.hint} Then: agentworks up".strip(),
+        exit_code=EXIT_CONFIG,
+    )
