@@ -2,137 +2,213 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import DecodeError, Struct
 
-from bridge.core.records import (
-    Attachment,
-    AttachmentState,
-    DeliveryState,
-    ReceiptState,
-    SubmissionState,
-)
 from bridge.store import opening
 from bridge.store.attachments import ATTACHMENTS
 from bridge.store.deliveries import DELIVERIES
 from bridge.store.offers import OFFERS
 from bridge.store.receipts import RECEIPTS
-from bridge.store.rows import Table
+from bridge.store.rows import Table, ids_to_text, text_to_ids
 from bridge.store.submissions import SUBMISSIONS
 from tests.store import examples
 
 TABLES: list[Table[Any]] = [ATTACHMENTS, DELIVERIES, OFFERS, RECEIPTS, SUBMISSIONS]
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
-def empty_tables() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
+class Colour(StrEnum):
+    """Two words that a column can hold."""
+
+    RED = "red"
+    GREEN = "green"
+
+
+class Note(Struct, frozen=True):
+    """A record with every kind of field that the store's records have."""
+
+    note_id: str
+    page: int
+    ids: tuple[str, ...] = ()
+    colour: Colour = Colour.RED
+    is_shown: bool = False
+    body: str | None = None
+    at: float = 0.0
+    highest: int = 0
+
+
+def notes() -> Table[Note]:
+    return Table(
+        "note",
+        Note,
+        ("note_id", "page"),
+        into={"ids": ids_to_text},
+        back={"ids": text_to_ids, "colour": Colour, "is_shown": bool},
+        kept={"highest": "max(note.highest, excluded.highest)"},
+    )
+
+
+ANY_NOTE = st.builds(
+    Note,
+    TEXT,
+    st.integers(-(2**63), 2**63 - 1),
+    st.lists(TEXT, max_size=4).map(tuple),
+    st.sampled_from(Colour),
+    st.booleans(),
+    st.none() | TEXT,
+    st.floats(allow_nan=False),
+    st.integers(0, 2**63 - 1),
+)
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[sqlite3.Connection]:
+    """Memory holds a table of notes, and the journal's tables."""
+    opened = sqlite3.connect(":memory:", isolation_level=None)
     schema = Path(opening.__file__).with_name("schema.sql").read_text()
-    connection.executescript(schema)
-    ATTACHMENTS.save(connection, examples.attachment())
-    return connection
+    opened.executescript(
+        f"{schema} CREATE TABLE note (at REAL, body TEXT, colour TEXT, highest INTEGER,"
+        " ids TEXT, is_shown INTEGER, note_id TEXT, page INTEGER,"
+        " UNIQUE (note_id, page)) STRICT;"
+    )
+    ATTACHMENTS.save(opened, examples.attachment())
+    yield opened
+    opened.close()
 
 
-def round_trip(table: Table[Any], record: msgspec.Struct) -> msgspec.Struct:
-    connection = empty_tables()
-    try:
-        connection.execute(f"DELETE FROM {table.name}")
-        table.save(connection, record)
-        [read] = table.read(connection)
-    finally:
-        connection.close()
-    assert isinstance(read, msgspec.Struct)
-    return read
+@pytest.fixture(autouse=True)
+def no_rows(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM note")
+    connection.execute("DELETE FROM delivery")
 
 
-@given(examples.ANY_ATTACHMENT, st.sampled_from(AttachmentState))
-def test_an_attachment_is_read_as_it_was_written(
-    record: Attachment, state: AttachmentState
+# ---- several ids in one column ---------------------------------------------------
+
+
+@given(st.lists(TEXT, max_size=5).map(tuple))
+def test_ids_are_read_as_they_were_written(ids: tuple[str, ...]) -> None:
+    assert text_to_ids(ids_to_text(ids)) == ids
+
+
+@given(st.lists(TEXT, max_size=5))
+def test_the_column_is_a_json_list_that_any_program_reads(ids: list[str]) -> None:
+    assert json.loads(ids_to_text(ids)) == ids
+
+
+@pytest.mark.parametrize("text", ["", "msg-1", "null", "{}", "[1]", '["a"', '"a"'])
+def test_a_column_that_holds_something_else_is_not_guessed_at(text: str) -> None:
+    with pytest.raises(DecodeError):
+        text_to_ids(text)
+
+
+# ---- one table -------------------------------------------------------------------
+
+
+@given(ANY_NOTE)
+def test_a_record_is_read_as_it_was_written(
+    connection: sqlite3.Connection, note: Note
 ) -> None:
-    changed = msgspec.structs.replace(record, state=state)
+    """The columns of the table may stand in any order."""
+    connection.execute("DELETE FROM note")
+    notes().save(connection, note)
 
-    assert round_trip(ATTACHMENTS, changed) == changed
-
-
-@given(examples.ANY_DELIVERY)
-def test_a_delivery_is_read_as_it_was_written(record: msgspec.Struct) -> None:
-    assert round_trip(DELIVERIES, record) == record
-
-
-@given(examples.ANY_OFFER)
-def test_an_offer_is_read_as_it_was_written(record: msgspec.Struct) -> None:
-    assert round_trip(OFFERS, record) == record
+    [found] = notes().read(connection)
+    assert found == note
+    assert type(found.colour) is Colour
+    assert type(found.is_shown) is bool
+    assert type(found.ids) is tuple
 
 
-@given(examples.ANY_RECEIPT, st.sampled_from(ReceiptState))
-def test_a_receipt_is_read_as_it_was_written(
-    record: msgspec.Struct, state: ReceiptState
+def test_saving_again_overwrites_the_row_with_the_same_key(
+    connection: sqlite3.Connection,
 ) -> None:
-    changed = msgspec.structs.replace(record, state=state)
+    for note in (Note("a", 1, body="first"), Note("a", 1), Note("a", 2, body="other")):
+        notes().save(connection, note)
 
-    assert round_trip(RECEIPTS, changed) == changed
+    assert notes().read(connection, "ORDER BY page") == [
+        Note("a", 1),
+        Note("a", 2, body="other"),
+    ]
 
 
-@given(examples.ANY_SUBMISSION, st.sampled_from(SubmissionState))
-def test_a_submission_is_read_as_it_was_written(
-    record: msgspec.Struct, state: SubmissionState
+@given(st.lists(st.integers(0, 2**62), min_size=1, max_size=5))
+def test_a_kept_column_is_overwritten_as_its_table_says(
+    connection: sqlite3.Connection, values: list[int]
 ) -> None:
-    changed = msgspec.structs.replace(record, state=state)
+    connection.execute("DELETE FROM note")
+    for value in values:
+        notes().save(connection, Note("a", 1, highest=value, at=float(value)))
 
-    assert round_trip(SUBMISSIONS, changed) == changed
+    [found] = notes().read(connection)
+    assert found.highest == max(values)
+    assert found.at == float(values[-1])
 
 
-def test_values_come_back_as_their_own_types() -> None:
-    """A state is its enum again, not the text that equals it."""
-    read = round_trip(DELIVERIES, examples.pending(1, named=True))
+def test_a_read_picks_and_orders_as_it_is_asked(connection: sqlite3.Connection) -> None:
+    for page in (2, 1, 3):
+        notes().save(connection, Note("a", page))
+    read = notes().read(connection, "WHERE page < ? ORDER BY page", (3,))
 
-    assert read.state is DeliveryState.PENDING  # type: ignore[attr-defined]
-    assert read.named is True  # type: ignore[attr-defined]
+    assert [note.page for note in read] == [1, 2]
+    assert notes().read_one(connection, "ORDER BY page", ()) == Note("a", 1)
+    assert notes().read_one(connection, "WHERE page = ?", (9,)) is None
+
+
+def test_a_table_without_conversions_needs_none(connection: sqlite3.Connection) -> None:
+    class Plain(Struct, frozen=True):
+        note_id: str
+        page: int
+        body: str
+
+    table = Table("note", Plain, ("note_id", "page"))
+    table.save(connection, Plain("a", 7, "plain"))
+
+    assert table.read(connection) == [Plain("a", 7, "plain")]
+
+
+def test_text_that_is_no_unicode_is_not_saved(connection: sqlite3.Connection) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        notes().save(connection, Note("a", 1, body="\ud800"))
+    assert notes().read(connection) == []
+
+
+def test_a_number_past_64_bits_is_not_saved_as_another(
+    connection: sqlite3.Connection,
+) -> None:
+    with pytest.raises(OverflowError):
+        notes().save(connection, Note("a", 2**63))
+    assert notes().read(connection) == []
+
+
+# ---- the journal's tables --------------------------------------------------------
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_a_table_has_exactly_its_records_fields(table: Table[Any]) -> None:
-    connection = empty_tables()
-    try:
-        found = connection.execute(f"PRAGMA table_info({table.name})").fetchall()
-    finally:
-        connection.close()
+def test_a_table_has_exactly_its_records_fields(
+    connection: sqlite3.Connection, table: Table[Any]
+) -> None:
+    found = connection.execute(f"PRAGMA table_info({table.name})").fetchall()
 
     assert tuple(row[1] for row in found if row[1] != "number") == tuple(
         column for column in table.columns if column != "number"
     )
 
 
-def test_saving_again_overwrites_the_row_with_the_same_key() -> None:
-    connection = empty_tables()
-    try:
-        DELIVERIES.save(connection, examples.pending(1, "first"))
-        DELIVERIES.save(connection, examples.pending(1, "second"))
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_every_table_is_strict_about_its_types(
+    connection: sqlite3.Connection, table: Table[Any]
+) -> None:
+    """A wrong type is refused when it is written, not found when it is read."""
+    [row] = connection.execute(f"PRAGMA table_list({table.name})").fetchall()
 
-        assert [read.body for read in DELIVERIES.read(connection)] == ["second"]
-    finally:
-        connection.close()
-
-
-def test_text_that_is_no_unicode_is_not_saved() -> None:
-    connection = empty_tables()
-    try:
-        with pytest.raises(UnicodeEncodeError):
-            DELIVERIES.save(connection, examples.pending(1, "\ud800"))
-    finally:
-        connection.close()
-
-
-def test_a_body_outside_its_states_is_a_bug_that_the_table_refuses() -> None:
-    connection = empty_tables()
-    late = examples.pending(1, state=DeliveryState.OFFERED)
-    try:
-        with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
-            DELIVERIES.save(connection, late)
-    finally:
-        connection.close()
+    assert row[5] == 1
