@@ -25,7 +25,7 @@ EMBEDDED = "embedded"
 
 _FILE_LIMIT = 64 * 1024  # bytes
 
-Shape = TypeVar("Shape", "Settings", "Credentials")
+Shape = TypeVar("Shape", "Settings", "Credentials", "ParentLogin")
 
 
 class Credentials(Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,6 +39,18 @@ class Credentials(Struct, frozen=True, forbid_unknown_fields=True):
     def __repr__(self) -> str:
         """Never a token."""
         return f"Credentials(connection_id={self.connection_id!r})"
+
+
+class ParentLogin(Struct, frozen=True, forbid_unknown_fields=True):
+    """The login that a server run alone in this state folder left for its bridge."""
+
+    account: str
+    connection_id: str
+    token: str
+
+    def __repr__(self) -> str:
+        """Never a token."""
+        return f"ParentLogin(connection_id={self.connection_id!r})"
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -76,6 +88,11 @@ def save_settings(file: Path, settings: Settings) -> None:
 def load_credentials(file: Path) -> Credentials | None:
     """The credentials in `file`, or None without one; raises Refused (exit 78)."""
     return _load(file, Credentials)
+
+
+def load_parent_login(file: Path) -> ParentLogin | None:
+    """The login in `file`, or None without one; raises Refused (exit 78)."""
+    return _load(file, ParentLogin)
 
 
 def save_credentials(file: Path, credentials: Credentials) -> None:

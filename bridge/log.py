@@ -21,7 +21,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from bridge.clock import Clock, rfc3339
-from bridge.paths import vet_folder
+from bridge.paths import open_private_file, vet_folder
 
 Log: TypeAlias = FilteringBoundLogger
 
@@ -88,13 +88,22 @@ def open_log_file(path: Path) -> TextIO:
     """The log file, 0600 in its private folder, to append to.
 
     A file that has grown past 5 MiB becomes `<name>.1`. Raises Refused for a
-    folder that is not private, OSError for a file that cannot be opened.
+    folder or a file that is not private or not ours, OSError for a failing disk.
     """
     vet_folder(path.parent)
-    if path.exists() and path.stat().st_size > _FILE_LIMIT_BYTES:
+    file = _open_to_append(path)
+    if os.fstat(file).st_size > _FILE_LIMIT_BYTES:
+        os.close(file)
         path.replace(path.with_name(f"{path.name}.1"))
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.fdopen(os.open(path, flags, 0o600), "a", encoding="ascii")
+        file = _open_to_append(path)
+    return os.fdopen(file, "a", encoding="ascii")
+
+
+def _open_to_append(path: Path) -> int:
+    file = open_private_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    if file is None:  # O_CREAT makes it, unless its folder has just gone
+        raise FileNotFoundError(path)
+    return file
 
 
 def forward_libraries(log: Log) -> None:

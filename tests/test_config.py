@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from bridge.config import (
     Credentials,
+    ParentLogin,
     Settings,
     load_credentials,
+    load_parent_login,
     load_settings,
     save_credentials,
     save_settings,
@@ -112,6 +114,33 @@ def test_a_huge_file_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(Refused, match="larger than"):
         load_settings(file)
+
+
+def test_the_login_of_a_server_is_read_as_it_left_it(tmp_path: Path) -> None:
+    content = b'{"account":"local","connection_id":"oauth-local","token":"cnry-token"}'
+    file = tmp_path / "parent.json"
+    assert load_parent_login(file) is None
+
+    login = load_parent_login(write(file, content))
+
+    assert login == ParentLogin("local", "oauth-local", "cnry-token")
+    assert "cnry" not in repr(login)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{cnry-token", b'{"cnry-token":1}', b'{"token":"cnry-token"}', b"[" * 5000],
+)
+def test_a_file_that_is_no_login_is_refused_unquoted(
+    tmp_path: Path, content: bytes
+) -> None:
+    file = write(tmp_path / "parent.json", content)
+
+    with pytest.raises(Refused) as caught:
+        load_parent_login(file)
+
+    assert str(file) in caught.value.sentence()
+    assert "cnry-token" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_no_repr_shows_a_token() -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.errors import Refused
+from bridge.errors import EXIT_CONFIG, Refused
 from bridge.log import HIDDEN, forward_libraries, open_log, open_log_file, safe_text
 from tests.core.examples import ANY_TEXT
 from tests.fakes.clock import FakeClock
@@ -192,6 +193,7 @@ def test_a_grown_log_file_starts_anew_and_keeps_one_older(tmp_path: Path) -> Non
     tmp_path.chmod(0o700)
     path = tmp_path / "bridge.log"
     path.write_bytes(b"x" * (5 * 1024 * 1024 + 1))
+    path.chmod(0o600)
 
     open_log_file(path).close()
 
@@ -199,12 +201,32 @@ def test_a_grown_log_file_starts_anew_and_keeps_one_older(tmp_path: Path) -> Non
     assert (tmp_path / "bridge.log.1").stat().st_size > 5 * 1024 * 1024
 
 
-def test_a_log_in_a_shared_folder_or_behind_a_link_is_refused(tmp_path: Path) -> None:
+def test_a_log_in_a_shared_folder_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o750)
+
     with pytest.raises(Refused, match="must be yours alone"):
         open_log_file(tmp_path / "bridge.log")
 
+
+def put_a_link(place: Path) -> None:
+    place.symlink_to(place.with_name("elsewhere"))
+
+
+def put_an_open_file(place: Path) -> None:
+    place.touch()
+    place.chmod(0o644)
+
+
+@pytest.mark.parametrize("put", [put_a_link, put_an_open_file, os.mkfifo, Path.mkdir])
+def test_a_log_that_is_not_our_own_plain_file_is_refused_and_does_not_hang(
+    tmp_path: Path, put: Callable[[Path], None]
+) -> None:
     tmp_path.chmod(0o700)
-    (tmp_path / "bridge.log").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="symbolic"):
-        open_log_file(tmp_path / "bridge.log")
+    place = tmp_path / "bridge.log"
+    put(place)
+
+    with pytest.raises(Refused, match=r"bridge\.log") as caught:
+        open_log_file(place)
+
+    assert caught.value.exit_code == EXIT_CONFIG
+    assert not (tmp_path / "elsewhere").exists()

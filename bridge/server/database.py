@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -21,6 +22,7 @@ from sqlalchemy.exc import DBAPIError
 
 from bridge.errors import (
     EXIT_CONFIG,
+    EXIT_UNREACHABLE,
     BridgeError,
     StorageBroken,
     StorageFull,
@@ -77,16 +79,25 @@ def _prepare(raw: sqlite3.Connection, *, writes: bool) -> None:
 
 def _private_file(path: Path) -> None:
     """Create the file 0600 first: SQLite gives -wal and -shm the same mode."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
+        found = path.lstat() if os.path.lexists(path) else None
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            raise _unusable(path, "is not a plain file")
+        if found is not None and found.st_uid != os.geteuid():
+            raise _unusable(path, f"belongs to uid {found.st_uid}")
         os.close(os.open(path, flags, 0o600))
     except OSError as error:
-        raise StorageBroken(
-            "storage_unusable",
-            f"The server's database {path} cannot be opened ({error.strerror}).",
-            "Check that its folder is yours and writable.",
-            EXIT_CONFIG,
-        ) from error
+        raise _unusable(path, f"cannot be opened ({error.strerror})") from error
+
+
+def _unusable(path: Path, why: str) -> StorageBroken:
+    return StorageBroken(
+        "storage_unusable",
+        f"The server's database {path} {why}.",
+        "Check that it is yours and its folder writable, or move it away.",
+        EXIT_CONFIG,
+    )
 
 
 def translated(error: BaseException | None) -> BridgeError:
@@ -110,6 +121,7 @@ def translated(error: BaseException | None) -> BridgeError:
         "storage_broken",
         f"The server's database cannot be trusted or written ({name}).",
         "The server stops and keeps the file as it is.",
+        EXIT_CONFIG if name == "SQLITE_NOTADB" else EXIT_UNREACHABLE,
     )
 
 

@@ -133,6 +133,7 @@ def test_a_bridge_that_ends_at_once_says_why(
     for folder in (paths.state, paths.log):
         folder.chmod(0o700)
     (paths.log / "bridge.log").write_text("Error: an old one. Forget it.\n")
+    (paths.log / "bridge.log").chmod(0o600)
 
     with pytest.raises(Refused) as caught:
         begin(str(exit_code), "Error: The journal is broken. Move it away.")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -194,3 +195,38 @@ def test_each_error_of_sqlite_has_its_meaning(
     original.sqlite_errorname = name
 
     assert isinstance(translated(original), kind)
+
+
+def test_a_file_that_is_no_database_is_not_tried_again() -> None:
+    """A supervisor would start the server for ever."""
+    original = sqlite3.DatabaseError("what SQLite says")
+    original.sqlite_errorname = "SQLITE_NOTADB"
+
+    assert translated(original).exit_code == EXIT_CONFIG
+
+
+def put_a_link(place: Path) -> None:
+    place.symlink_to(place.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("put", [put_a_link, os.mkfifo, Path.mkdir])
+def test_what_is_not_our_plain_file_is_refused_and_does_not_hang(
+    path: Path, put: Callable[[Path], None]
+) -> None:
+    put(path)
+
+    with pytest.raises(StorageBroken, match="is not a plain file") as caught:
+        Database(path, SETTINGS)
+
+    assert caught.value.exit_code == EXIT_CONFIG
+    assert not path.with_name("elsewhere").exists()
+
+
+def test_a_file_of_another_user_is_refused(path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    path.touch(mode=0o600)
+    os.chown(path, 65534, 65534)
+
+    with pytest.raises(StorageBroken, match="belongs to uid 65534"):
+        Database(path, SETTINGS)
