@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import (
+    EXIT_CONFIG,
     EXIT_UNREACHABLE,
     StorageBroken,
     StorageFull,
@@ -87,6 +88,40 @@ def test_a_second_process_decides_what_is_corrupt(
 
     assert faults.is_corrupt(path) is expected
     assert path.read_bytes() == content
+
+
+SIGNS_OF_DAMAGE = ["SQLITE_CORRUPT", "SQLITE_CORRUPT_INDEX", "SQLITE_NOTADB"]
+
+
+@pytest.mark.parametrize("name", SIGNS_OF_DAMAGE)
+def test_damage_that_a_second_process_sees_is_left_to_the_person(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "journal.sqlite3"
+    path.write_bytes(b"\xff" * 8192)
+    found = faults.translate(named(name), path)
+
+    assert isinstance(found, StorageBroken)
+    assert (found.code, found.exit_code) == ("journal_corrupt", EXIT_CONFIG)
+    assert "messages not yet shown" in found.message
+    assert path.read_bytes() == b"\xff" * 8192
+
+
+@pytest.mark.parametrize("name", SIGNS_OF_DAMAGE)
+def test_damage_that_a_second_process_does_not_see_may_be_tried_again(
+    tmp_path: Path, name: str
+) -> None:
+    """A bad read of a whole file: nobody is asked to move it away."""
+    path = tmp_path / "journal.sqlite3"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE whole (value)")
+    connection.close()
+    found = faults.translate(named(name), path)
+
+    assert isinstance(found, StorageBroken)
+    assert (found.code, found.exit_code) == ("journal_misread", EXIT_UNREACHABLE)
+    assert name in found.message
+    assert "lose" not in found.message
 
 
 def test_a_file_that_cannot_be_opened_is_not_called_corrupt(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -13,7 +14,13 @@ import trio
 
 from bridge.core.ids import AttachmentId
 from bridge.core.tokens import ChildTokens
-from bridge.errors import EXIT_CONFIG, Refused, StorageBroken, Unavailable
+from bridge.errors import (
+    EXIT_CONFIG,
+    Refused,
+    StorageBroken,
+    StorageFull,
+    Unavailable,
+)
 from bridge.store import leases as leases_module
 from bridge.store.leases import Leases
 
@@ -90,6 +97,36 @@ async def test_a_folder_that_vanished_is_a_storage_error(
         await leases.save(ATTACHMENT_ID, TOKENS)
     with pytest.raises(StorageBroken):
         await leases.erase(ATTACHMENT_ID)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.ENOSPC, StorageFull),
+        (errno.EDQUOT, StorageFull),
+        (errno.EIO, StorageBroken),
+    ],
+)
+async def test_tokens_that_the_disk_does_not_take_leave_the_old_ones(
+    leases: Leases,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    kind: type[StorageFull | StorageBroken],
+) -> None:
+    """No room is told apart from a disk that fails; with room it goes on."""
+
+    def refuse(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    await leases.save(ATTACHMENT_ID, TOKENS)
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", refuse)
+        with pytest.raises(kind, match="old tokens stand"):
+            await leases.save(ATTACHMENT_ID, NEXT)
+    assert await leases.read(ATTACHMENT_ID) == TOKENS
+
+    await leases.save(ATTACHMENT_ID, NEXT)
+    assert await leases.read(ATTACHMENT_ID) == NEXT
 
 
 # ---- vetting -----------------------------------------------------------------
