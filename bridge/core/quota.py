@@ -8,7 +8,8 @@ asked about room.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -61,45 +62,72 @@ def share(count: int, limits: Limits) -> int:
     return min(limits.share_bytes, limits.total_bytes // (count + 1))
 
 
-def allowance(
-    used: Mapping[AttachmentId, Usage], attachment_id: AttachmentId, limits: Limits
-) -> int:
-    """The body bytes that this attachment may hold now.
+class Holdings:
+    """The body bytes that each attachment of this bridge holds, empty ones too.
 
-    `used` names every attachment of this bridge, empty ones too. Everything that
-    the others neither hold nor are guaranteed, less one share for an attachment
-    yet to come; at least the own share, as long as the total is not really held
-    by others.
+    What a message costs here does not grow with the number of attachments; only
+    after one came or went the shares are counted anew.
     """
-    others = [usage.body_bytes for key, usage in used.items() if key != attachment_id]
-    own_share = share(len(others) + 1, limits)
-    reserved = sum(max(held, own_share) for held in others) + own_share
-    free = max(own_share, limits.total_bytes - reserved)
-    return max(0, min(free, limits.total_bytes - sum(others)))
+
+    def __init__(self) -> None:
+        self._held: dict[AttachmentId, int] = {}
+        self._total = 0
+        self._share = 0
+        # What is held or guaranteed: the sum of each one's bytes, or its share.
+        self._claimed = 0
+
+    def put(self, attachment_id: AttachmentId, held_bytes: int) -> None:
+        """It holds this much now."""
+        self.remove(attachment_id)
+        self._held[attachment_id] = held_bytes
+        self._total += held_bytes
+        self._claimed += max(held_bytes, self._share)
+
+    def remove(self, attachment_id: AttachmentId) -> None:
+        """It is gone; nothing when it was not there."""
+        held_bytes = self._held.pop(attachment_id, None)
+        if held_bytes is not None:
+            self._total -= held_bytes
+            self._claimed -= max(held_bytes, self._share)
+
+    def allowance(self, attachment_id: AttachmentId, limits: Limits) -> int:
+        """The body bytes that this attachment may hold now.
+
+        Everything that the others neither hold nor are guaranteed, less one share
+        for an attachment yet to come; at least the own share, as long as the total
+        is not really held by others.
+        """
+        own = self._held.get(attachment_id)
+        count = len(self._held) + (own is None)
+        own_share = share(count, limits)
+        self._count_shares(own_share)
+        others = self._total - (own or 0)
+        claimed = self._claimed - (0 if own is None else max(own, own_share))
+        free = max(own_share, limits.total_bytes - claimed - own_share)
+        return max(0, min(free, limits.total_bytes - others))
+
+    def _count_shares(self, own_share: int) -> None:
+        if own_share != self._share:
+            self._share = own_share
+            self._claimed = sum(max(held, own_share) for held in self._held.values())
 
 
-def has_room(
-    used: Mapping[AttachmentId, Usage],
-    attachment_id: AttachmentId,
-    new_bytes: int,
-    limits: Limits,
-) -> bool:
-    """May one more message of `new_bytes` be taken into this attachment?"""
-    own = used.get(attachment_id, Usage())
-    allowed = allowance(used, attachment_id, limits)
+def has_room(own: Usage, new_bytes: int, allowed: int, limits: Limits) -> bool:
+    """May one more message be taken into an attachment that holds `own`?
+
+    `allowed` is what it may hold, by Holdings.
+    """
     return own.rows < limits.rows and own.body_bytes + new_bytes <= allowed
 
 
-def may_resume(
-    used: Mapping[AttachmentId, Usage], attachment_id: AttachmentId, limits: Limits
-) -> bool:
+def may_resume(own: Usage, allowed: int, limits: Limits) -> bool:
     """May a stream that was stopped at the wall bring messages again?"""
-    own = used.get(attachment_id, Usage())
-    allowed = allowance(used, attachment_id, limits)
-    return (
-        own.rows < RESUME_BELOW * limits.rows
-        and own.body_bytes < RESUME_BELOW * allowed
-    )
+    return not surplus_rows(own, limits) and own.body_bytes < RESUME_BELOW * allowed
+
+
+def surplus_rows(own: Usage, limits: Limits) -> int:
+    """How many rows have to go before a stream may bring messages again."""
+    return max(0, own.rows + 1 - math.ceil(RESUME_BELOW * limits.rows))
 
 
 def retire_by_age(deliveries: Iterable[Delivery], at: float) -> tuple[Delivery, ...]:

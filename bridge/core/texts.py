@@ -158,8 +158,9 @@ def _cells(row: AgentLine) -> tuple[str, ...]:
 
 
 def _mail(row: AgentLine) -> str:
+    mail = waiting(row.pending, row.why) or one_line(row.why, _PURPOSE_SHOWN)
     offered = unacknowledged(row.unacknowledged, row.oldest_unacknowledged_s)
-    return "; ".join(filter(None, (waiting(row.pending, row.why), offered)))
+    return "; ".join(filter(None, (mail, offered)))
 
 
 # ---- lines for the person ----------------------------------------------------------

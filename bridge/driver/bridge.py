@@ -17,7 +17,6 @@ import trio
 from bridge.clock import Clock, rfc3339
 from bridge.core import quota, texts
 from bridge.core.effects import Save
-from bridge.core.ids import AttachmentId
 from bridge.core.records import Attachment, ProcessKey, Submission
 from bridge.driver.link import Link
 from bridge.driver.queue import AttachmentQueue
@@ -157,10 +156,6 @@ class Bridge:
         """Every kept submission of this bridge."""
         for queue in self.roster:
             yield from queue.submissions.values()
-
-    def usage(self) -> dict[AttachmentId, quota.Usage]:
-        """What each attachment keeps, the empty ones too."""
-        return {queue.record.attachment_id: queue.usage() for queue in self.roster}
 
     def tell_person(self, code: str, name: str) -> None:
         """A sentence for the person, by its code: seen in log and status."""

@@ -7,7 +7,7 @@ been dealt with: they are kept apart by state, so that those cost it nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from bridge.core import quota
 from bridge.core.ids import MessageId
@@ -15,10 +15,14 @@ from bridge.core.records import Delivery, DeliveryState
 
 
 class Deliveries(Mapping[MessageId, Delivery]):
-    """Rows by message id; `body_bytes` is what their bodies take."""
+    """Rows by message id; `body_bytes` is what their bodies take.
+
+    `on_bytes` is told whenever that changes.
+    """
 
     def __init__(self, rows: Iterable[Delivery] = ()) -> None:
         self.body_bytes = 0
+        self.on_bytes: Callable[[int], None] | None = None
         self._rows: dict[MessageId, Delivery] = {}
         self._by_state: defaultdict[DeliveryState, dict[MessageId, Delivery]]
         self._by_state = defaultdict(dict)
@@ -36,17 +40,26 @@ class Deliveries(Mapping[MessageId, Delivery]):
 
     def put(self, row: Delivery) -> None:
         """The row in the place of the one that was there."""
-        self.forget(row.message_id)
+        freed = self._drop(row.message_id)
         self._rows[row.message_id] = row
         self._by_state[row.state][row.message_id] = row
-        self.body_bytes += quota.body_bytes([row])
+        self._grow(quota.body_bytes([row]) - freed)
 
     def forget(self, message_id: MessageId) -> None:
         """No row any more; nothing when there is none."""
+        self._grow(-self._drop(message_id))
+
+    def _drop(self, message_id: MessageId) -> int:
         row = self._rows.pop(message_id, None)
-        if row is not None:
-            del self._by_state[row.state][message_id]
-            self.body_bytes -= quota.body_bytes([row])
+        if row is None:
+            return 0
+        del self._by_state[row.state][message_id]
+        return quota.body_bytes([row])
+
+    def _grow(self, size: int) -> None:
+        self.body_bytes += size
+        if size and self.on_bytes is not None:
+            self.on_bytes(self.body_bytes)
 
     def in_state(self, *states: DeliveryState) -> list[Delivery]:
         """Rows in these states, oldest first."""

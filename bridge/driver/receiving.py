@@ -27,8 +27,9 @@ async def receive(
     """Keep the message; without room nothing changes and the queue is full."""
     async with queue.turn:
         if not await _has_room(bridge, queue, message):
+            if not queue.is_full:
+                bridge.tell_person("journal_full", queue.record.name)
             queue.lacks_bytes = _size(message)
-            bridge.log.warning("journal_full", name=queue.record.name)
             return
         known = queue.deliveries.get(message.message_id)
         if known is not None and not _is_same(known, message):
@@ -56,19 +57,25 @@ async def pass_over(queue: AttachmentQueue, sequence: int) -> None:
             await queue.commit([SaveAttachment(record)])
 
 
-def look_for_room(bridge: Bridge, queue: AttachmentQueue) -> None:
+async def look_for_room(bridge: Bridge, queue: AttachmentQueue) -> None:
     """A queue that was full takes messages again once there is room enough.
 
     That is for the message that found none, too: its stream would only be closed
-    again (test_a_stream_is_not_reopened_for_a_message_without_room).
+    again (test_a_stream_is_not_reopened_for_a_message_without_room). What is done
+    with makes room, or no stream would ever be opened again for it
+    (test_what_was_dealt_with_makes_room_for_what_the_server_keeps).
     """
     if queue.lacks_bytes is None:
         return
-    used, attachment_id = bridge.usage(), queue.record.attachment_id
-    if quota.may_resume(used, attachment_id, bridge.limits) and quota.has_room(
-        used, attachment_id, queue.lacks_bytes, bridge.limits
+    async with queue.turn:
+        surplus = quota.surplus_rows(queue.usage(), bridge.limits)
+        await _retire(bridge, queue, surplus)
+    allowed = _allowed(bridge, queue)
+    if quota.may_resume(queue.usage(), allowed, bridge.limits) and quota.has_room(
+        queue.usage(), queue.lacks_bytes, allowed, bridge.limits
     ):
         queue.lacks_bytes = None
+        bridge.tell_person("room_again", queue.record.name)
 
 
 def _is_same(known: Delivery, message: Message) -> bool:
@@ -89,11 +96,22 @@ async def _was_seen(bridge: Bridge, queue: AttachmentQueue, message: Message) ->
 
 
 async def _has_room(bridge: Bridge, queue: AttachmentQueue, message: Message) -> bool:
-    size = _size(message)
-    attachment_id = queue.record.attachment_id
-    if quota.has_room(bridge.usage(), attachment_id, size, bridge.limits):
-        return True
-    rows = quota.retire_under_pressure(queue.deliveries.values(), _RETIRED_AT_ONCE)
+    if len(queue.deliveries) >= bridge.limits.rows:
+        # Rows that are done with hold no body: without bytes they give none back
+        # (test_a_lack_of_bytes_forgets_no_row).
+        await _retire(bridge, queue, _RETIRED_AT_ONCE)
+    size, allowed = _size(message), _allowed(bridge, queue)
+    return quota.has_room(queue.usage(), size, allowed, bridge.limits)
+
+
+def _allowed(bridge: Bridge, queue: AttachmentQueue) -> int:
+    holdings = bridge.roster.holdings
+    return holdings.allowance(queue.record.attachment_id, bridge.limits)
+
+
+async def _retire(bridge: Bridge, queue: AttachmentQueue, count: int) -> None:
+    if not count:
+        return
+    rows = quota.retire_under_pressure(queue.deliveries.values(), count)
     at = bridge.clock.wall()
     await queue.take([(row.message_id, Pressure(at)) for row in rows])
-    return quota.has_room(bridge.usage(), attachment_id, size, bridge.limits)

@@ -1,14 +1,16 @@
 """Every attachment of this bridge, found by session, by process or by name.
 
-Owns the set of queues. Promises that one exact session has at most one live
-attachment, and that a name is looked up folded.
+Owns the set of queues, and with it who holds how many bytes. Promises that one
+exact session has at most one live attachment, and that a name is looked up folded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from bridge.core.ids import AgentId, AttachmentId, fold_name
+from bridge.core.quota import Holdings
 from bridge.core.records import AttachmentState, ProcessKey
 from bridge.driver.queue import AttachmentQueue
 
@@ -21,14 +23,20 @@ class Roster:
 
     def __init__(self) -> None:
         self._queues: dict[AttachmentId, AttachmentQueue] = {}
+        self.holdings = Holdings()
 
     def add(self, queue: AttachmentQueue) -> None:
         """From now on it is found."""
-        self._queues[queue.record.attachment_id] = queue
+        attachment_id = queue.record.attachment_id
+        self._queues[attachment_id] = queue
+        self.holdings.put(attachment_id, queue.deliveries.body_bytes)
+        queue.deliveries.on_bytes = partial(self.holdings.put, attachment_id)
 
     def remove(self, queue: AttachmentQueue) -> None:
         """From now on it is not."""
         self._queues.pop(queue.record.attachment_id, None)
+        self.holdings.remove(queue.record.attachment_id)
+        queue.deliveries.on_bytes = None
 
     def __iter__(self) -> Iterator[AttachmentQueue]:
         return iter(list(self._queues.values()))

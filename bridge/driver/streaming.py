@@ -210,7 +210,7 @@ async def _hear(
             await receiving.receive(bridge, queue, message, event.heard_at)
         case said.Alive(through=through):
             queue.releases = release.alive(queue.releases, through, event.heard_at)
-            receiving.look_for_room(bridge, queue)
+            await receiving.look_for_room(bridge, queue)
         case said.Retracted(message_ids=ids, reason=reason):
             queue.releases = release.retracted(queue.releases, ids)
             async with queue.turn:

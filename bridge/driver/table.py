@@ -74,7 +74,7 @@ def row(bridge: Bridge, queue: AttachmentQueue) -> AgentRow:
         last_contact_s=max(0.0, at - queue.last_contact_at)
         if queue.last_contact_at
         else None,
-        why=_why(bridge, queue) if waiting else "",
+        why=_why(bridge, queue) if waiting or queue.is_full else "",
         note=_note(queue),
     )
 

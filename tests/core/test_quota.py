@@ -2,29 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from bridge.core import quota
 from bridge.core.ids import AttachmentId, MessageId
 from bridge.core.quota import (
     RETENTION_S,
+    Holdings,
     Limits,
     Usage,
-    allowance,
     body_bytes,
-    has_room,
-    may_resume,
     retire_by_age,
     retire_under_pressure,
     share,
+    surplus_rows,
 )
 from bridge.core.records import Delivery, DeliveryState
 
 A, B, C = AttachmentId("a"), AttachmentId("b"), AttachmentId("c")
 SMALL = Limits(rows=10, total_bytes=1_000, share_bytes=100)
 ROW = Delivery(A, MessageId("msg-1"), changed_at=1_000.0)
+
+
+def holding(used: Mapping[AttachmentId, Usage]) -> Holdings:
+    holdings = Holdings()
+    for attachment_id, usage in used.items():
+        holdings.put(attachment_id, usage.body_bytes)
+    return holdings
+
+
+def allowance(
+    used: Mapping[AttachmentId, Usage], attachment_id: AttachmentId, limits: Limits
+) -> int:
+    return holding(used).allowance(attachment_id, limits)
+
+
+def has_room(
+    used: Mapping[AttachmentId, Usage],
+    attachment_id: AttachmentId,
+    new_bytes: int,
+    limits: Limits,
+) -> bool:
+    own = used.get(attachment_id, Usage())
+    allowed = allowance(used, attachment_id, limits)
+    return quota.has_room(own, new_bytes, allowed, limits)
+
+
+def may_resume(
+    used: Mapping[AttachmentId, Usage], attachment_id: AttachmentId, limits: Limits
+) -> bool:
+    own = used.get(attachment_id, Usage())
+    return quota.may_resume(own, allowance(used, attachment_id, limits), limits)
 
 
 def rows(*states: DeliveryState, named: bool = False) -> list[Delivery]:
@@ -112,6 +145,41 @@ def test_whoever_comes_first_the_total_holds_and_each_gets_a_share(
 
     assert sum(usage.body_bytes for usage in used.values()) <= SMALL.total_bytes
     assert all(usage.rows <= SMALL.rows for usage in used.values())
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([AttachmentId(f"att-{n}") for n in range(12)]),
+            st.none() | st.integers(min_value=0, max_value=900),
+        ),
+        max_size=60,
+    ),
+    st.sampled_from([SMALL, Limits(10, 1_000, 400), Limits(10, 0, 10)]),
+)
+def test_what_is_counted_on_the_way_is_what_is_counted_anew(
+    changes: list[tuple[AttachmentId, int | None]], limits: Limits
+) -> None:
+    holdings, kept = Holdings(), dict[AttachmentId, Usage]()
+    for attachment_id, held in changes:
+        if held is None:
+            holdings.remove(attachment_id)
+            kept.pop(attachment_id, None)
+        else:
+            holdings.put(attachment_id, held)
+            kept[attachment_id] = Usage(1, held)
+        others = [usage.body_bytes for key, usage in kept.items() if key != A]
+        own_share = share(len(others) + 1, limits)
+        free = limits.total_bytes - own_share - sum(max(n, own_share) for n in others)
+        left = limits.total_bytes - sum(others)
+        allowed = max(0, min(max(own_share, free), left))
+
+        assert holdings.allowance(A, limits) == allowed
+
+
+@pytest.mark.parametrize(("count", "surplus"), [(7, 0), (8, 1), (10, 3)])
+def test_the_surplus_is_what_stands_above_four_fifths(count: int, surplus: int) -> None:
+    assert surplus_rows(Usage(count, 0), SMALL) == surplus
 
 
 def test_only_what_waits_is_kept_for_ever() -> None:
