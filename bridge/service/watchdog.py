@@ -8,15 +8,23 @@ still says nothing, and is ended and started anew.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import trio
 
 from bridge.errors import BridgeError, StorageBroken
-from bridge.log import Log
 from bridge.service.notify import Notifier
 
 # Two words may be lost or late before the third one would be.
 _WORDS = 3
+
+
+class Log(Protocol):
+    """Where a word that was kept back is noted."""
+
+    def warning(self, event: str, **values: object) -> object:
+        """One line."""
+        ...
 
 
 async def keep_fed(
