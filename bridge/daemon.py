@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import trio
+from trio import to_thread
 
 from bridge.clock import Clock, SystemClock
 from bridge.config import Settings
@@ -35,6 +36,7 @@ from bridge.errors import (
     EXIT_OK,
     Refused,
     StorageBroken,
+    disk_named,
     single_error,
 )
 from bridge.local.calls import serve_calls
@@ -65,11 +67,13 @@ def run(paths: Paths, settings: Settings, notifier: Notifier | None = None) -> i
     """
     os.umask(0o077)
     shield_own_process()
-    paths.prepare()
+    with disk_named(paths.state):
+        paths.prepare()
+        claimed = Instance.claim(paths)
     clock = SystemClock()
     log = open_log(sys.stderr, clock)
     forward_libraries(log)
-    with Instance.claim(paths) as instance, single_error():
+    with claimed as instance, single_error():
         told = notifier or Notifier()
         broken = trio.run(_serve, paths, settings, clock, log, instance, told)
     if broken is not None:
@@ -122,7 +126,8 @@ async def _open_door(bridge: Bridge, instance: Instance, notifier: Notifier) -> 
         await _serve_one(bridge, connection)
 
     door = Door(serve, own_uid=os.geteuid(), log=bridge.log)
-    listening = LocalListener(instance.listen())
+    with disk_named(bridge.paths.run):
+        listening = LocalListener(instance.listen())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(door.accept_forever, listening)
         nursery.start_soon(keep_in_place, instance, listening, bridge.log)
@@ -163,11 +168,13 @@ async def _link(
     paths: Paths, settings: Settings, clock: Clock, log: Log, warnings: list[str]
 ) -> AsyncIterator[Link]:
     leases = Leases(paths.leases)
-    host_id = computer.host_id(paths)
+    with disk_named(paths.state):
+        host_id = computer.host_id(paths)
     async with trio.open_nursery() as nursery:
         if settings.is_embedded:
             database = paths.server / "server.sqlite3"
-            token = await trio.to_thread.run_sync(hosting.open_parent, database, clock)
+            with disk_named(paths.server):
+                token = await to_thread.run_sync(hosting.open_parent, database, clock)
             nursery.start_soon(hosting.host, database, clock, log, warnings)
             address, name = embedded(Path(hosting.SOCKET_NAME)), "embedded"
             parent: Credential = FixedToken(token)

@@ -8,8 +8,10 @@ not a BridgeError is a bug and ends the nursery it happens in.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -19,6 +21,7 @@ EXIT_CONFLICT = 4
 EXIT_UNREACHABLE = 75  # EX_TEMPFAIL: bridge or server not reachable; try again
 EXIT_CONFIG = 78  # EX_CONFIG: permanent; a supervisor must not restart
 
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _EXIT_BY_STATUS = {401: EXIT_NOT_ALLOWED, 403: EXIT_NOT_ALLOWED, 409: EXIT_CONFLICT}
 
 
@@ -125,3 +128,30 @@ def single_error() -> Iterator[None]:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         raise error from None
+
+
+@contextmanager
+def disk_named(place: Path) -> Iterator[None]:
+    """Whatever the disk refuses in here is said in a sentence that names `place`.
+
+    Raises StorageFull when there is no room, else StorageBroken (exit 75).
+    """
+    try:
+        yield
+    except OSError as error:
+        raise disk_trouble(place, error) from error
+
+
+def disk_trouble(place: Path, error: OSError) -> StorageFull | StorageBroken:
+    """What to raise for a disk that did not take what was to be kept in `place`."""
+    if error.errno in _NO_ROOM:
+        return StorageFull(
+            "storage_full",
+            f"There is no room to save in {place}; nothing new is taken or sent.",
+            "Make room on that disk, then start the bridge again.",
+        )
+    return StorageBroken(
+        "disk_io",
+        f"The disk did not take what belongs in {place} ({error.strerror}).",
+        "Check the disk and the folder's permissions, then start the bridge again.",
+    )

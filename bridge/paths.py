@@ -20,7 +20,7 @@ from pathlib import Path
 import platformdirs
 from msgspec import Struct
 
-from bridge.errors import EXIT_CONFIG, Refused
+from bridge.errors import EXIT_CONFIG, Refused, StorageFull, disk_trouble
 
 PRODUCT = "agentworks"
 STATE_VARIABLE = "AGENTWORKS_STATE"
@@ -169,7 +169,8 @@ def open_private_folder(path: Path) -> int:
 def make_private_folder(path: Path) -> None:
     """Make `path` (and missing parents) with mode 0700, or vet what is there.
 
-    Raises Refused (exit 78) for a folder that is not private or cannot be made.
+    Raises Refused (exit 78) for a folder that is not private or cannot be made,
+    StorageFull when there is no room for it.
     """
     try:
         _make_parents(path)
@@ -177,6 +178,8 @@ def make_private_folder(path: Path) -> None:
     except FileExistsError:
         pass
     except OSError as error:
+        if isinstance(trouble := disk_trouble(path, error), StorageFull):
+            raise trouble from error
         raise _refused(
             "folder_not_made",
             f"The folder {path} could not be made: {error.strerror}.",
