@@ -32,6 +32,7 @@ from bridge.core.records import (
     DeliveryState,
     ProcessKey,
     ReceiptState,
+    SubmissionState,
 )
 from bridge.core.setup import RosterEntry
 from bridge.core.tokens import ChildTokens
@@ -117,17 +118,42 @@ async def _asked(bridge: Bridge, wish: Wish, request: AttachRequest) -> Lease:
     try:
         return await api.attach(bridge.link.parent, request)
     except Refused as error:
-        holder = error.details.get("holder")
-        if error.code != "name_held" or not isinstance(holder, dict):
+        if error.code != "name_held":
             raise
-        who = str(holder.get("provider", ""))
-        text = texts.name_held(
-            str(holder.get("name", request.name)),
-            who,
-            str(holder.get("since", "")),
-            wish.provider,
-        )
-        raise Refused("name_held", text, exit_code=EXIT_CONFLICT) from error
+        if not await _let_go(bridge, request.name or ""):
+            raise _held(wish, error) from error
+    return await api.attach(bridge.link.parent, request)
+
+
+async def _let_go(bridge: Bridge, name: str) -> bool:
+    """Tell the server of an end here that it has not heard of; False without one.
+
+    Crash: we were killed, or the server away, when it was to be told
+    (test_a_name_whose_session_ended_unheard_by_the_server_is_free).
+    """
+    holder = bridge.roster.named(name) if name else None
+    if holder is None or holder.record.state is not AttachmentState.OFFLINE:
+        return False
+    attachment_id = holder.record.attachment_id
+    try:
+        caller = await bridge.link.child(attachment_id)
+        await api.report_offline(caller, attachment_id)
+    except Refused:
+        return False
+    return True
+
+
+def _held(wish: Wish, error: Refused) -> Refused:
+    holder = error.details.get("holder")
+    if not isinstance(holder, dict):
+        return error
+    text = texts.name_held(
+        str(holder.get("name", wish.name)),
+        str(holder.get("provider", "")),
+        str(holder.get("since", "")),
+        wish.provider,
+    )
+    return Refused("name_held", text, exit_code=EXIT_CONFLICT)
 
 
 async def _take_lease(
@@ -259,13 +285,20 @@ def _moved(
 
 async def detach(bridge: Bridge, queue: AttachmentQueue) -> tuple[str, ...]:
     """End it; the submission ids that were never sent, for the person."""
-    unsent = tuple(
+    known = _undelivered(queue)
+    await stepping.step(bridge, queue, Detach(bridge.clock.wall()))
+    # Race: an agent may have sent something while the detach waited for its turn
+    # (test_what_an_agent_says_while_it_is_detached_is_refused).
+    return known if queue.is_forgotten else _undelivered(queue)
+
+
+def _undelivered(queue: AttachmentQueue) -> tuple[str, ...]:
+    """What was never sent, or was refused without its agent having heard of it."""
+    return tuple(
         row.submission_id
         for row in queue.submissions.values()
-        if row.state not in outbox.ANSWERED
+        if row.state is not SubmissionState.ACCEPTED and not row.told
     )
-    await stepping.step(bridge, queue, Detach(bridge.clock.wall()))
-    return unsent
 
 
 def watch_process(bridge: Bridge, key: ProcessKey) -> None:

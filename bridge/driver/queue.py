@@ -164,7 +164,7 @@ class AttachmentQueue:
         if not saves:
             return
         if self.is_forgotten:
-            raise _forgotten()
+            raise _over()
         # Race: a caller that gives up in the middle must not leave a row that is
         # on disk and not in memory (test_a_cancelled_offer_still_shows_its_commit).
         with trio.CancelScope(shield=True):
@@ -325,6 +325,15 @@ class AttachmentQueue:
         """Attached or held: its session is there."""
         return self.record.state in (AttachmentState.ATTACHED, AttachmentState.HELD)
 
+    def check_present(self) -> None:
+        """Raises Refused when the session has ended while its agent's call waited.
+
+        Race: what an ended lease is told is told to nobody, so nothing may be called
+        kept (test_what_an_agent_says_while_it_is_detached_is_refused).
+        """
+        if not self.is_present:
+            raise _over()
+
     @property
     def is_live(self) -> bool:
         """Attached: its stream may run and its session may be offered mail."""
@@ -335,9 +344,9 @@ def _key(receipt: Receipt) -> tuple[MessageId, str]:
     return receipt.message_id, receipt.delivery
 
 
-def _forgotten() -> Refused:
+def _over() -> Refused:
     return Refused(
         "detached",
-        "The session was detached meanwhile, so nothing was done.",
+        "The session was detached or ended meanwhile, so nothing was done.",
         "Attach it again.",
     )

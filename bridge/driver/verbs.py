@@ -127,6 +127,7 @@ async def ack(
     at = bridge.clock.wall()
     event: Event = Admitted(at) if delivery == "admitted" else Processed(at)
     async with queue.turn:
+        queue.check_present()
         effects = await queue.take([(MessageId(message_id), event)])
     return {"message_id": message_id, "delivery": _answered(effects)}
 

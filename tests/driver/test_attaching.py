@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
+import pytest
 import trio
+import trio.testing
+from msgspec.structs import replace
 
+from bridge.core.effects import SaveSubmission
 from bridge.core.events import SessionEnded
-from bridge.core.ids import AttachmentId
+from bridge.core.ids import AttachmentId, SubmissionId
 from bridge.core.records import (
     AttachmentState,
     DeliveryState,
@@ -259,3 +264,69 @@ async def test_tokens_that_are_erased_during_an_attach_are_kept(
         bridge.leases = usual
 
         assert await usual.read(attachment_id) == held
+
+
+async def test_a_name_whose_session_ended_unheard_by_the_server_is_free(
+    tmp_path: Path,
+) -> None:
+    async with open_house(tmp_path) as (bridge, server):
+        queue = await attach(bridge, "one", "bob")
+        await server.wait_until_connected("bob", is_connected=True)
+        async with queue.turn:  # killed, or cut off, before it could tell
+            await queue.step(SessionEnded(bridge.clock.wall(), "exit"))
+        queue.close_stream()
+
+        after = await attach(bridge, "two", "bob")
+
+        assert after.record.state is AttachmentState.ATTACHED
+        assert queue.record.state is AttachmentState.REPLACED
+
+
+async def test_a_detach_lists_what_was_refused_and_never_told(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as (bridge, _):
+        queue = await attach(bridge, "one", "bob")
+        for target, id_ in (("agent:nobody", "told"), ("agent:nowhere", "untold")):
+            await outgoing.submit(
+                bridge, queue, "hello", target=target, submission_id=id_
+            )
+        rows = queue.submissions
+        assert {row.state for row in rows.values()} == {SubmissionState.REFUSED}
+        async with queue.turn:
+            told = rows[SubmissionId("told")]
+            await queue.commit([SaveSubmission(replace(told, told=True))])
+
+        assert await attaching.detach(bridge, queue) == ("untold",)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_what_an_agent_says_while_it_is_detached_is_refused(
+    tmp_path: Path, is_first: bool
+) -> None:
+    said: list[object] = []
+    async with open_house(tmp_path) as (bridge, _), trio.open_nursery() as nursery:
+        queue = await attach(bridge, "one", "bob")
+        queue.stream_trouble = "down"  # what is kept is answered at once
+        queue.close_stream()
+
+        async def note(deed: Callable[[], Awaitable[object]]) -> None:
+            try:
+                said.append(await deed())
+            except Refused as error:
+                said.append(error.code)
+
+        deeds: list[Callable[[], Awaitable[object]]] = [
+            partial(verbs.send, bridge, queue, "agent:bob", "hello", "first"),
+            partial(verbs.ack, bridge, queue, "msg-1", "processed"),
+            partial(attaching.detach, bridge, queue),
+        ]
+        async with queue.turn:
+            for deed in deeds if is_first else reversed(deeds):
+                nursery.start_soon(note, deed)
+                await trio.testing.wait_all_tasks_blocked(0.01)
+
+    # Either it was kept, and the detach lists it; or it was refused.
+    if is_first:
+        assert said[-1] == ("first",)
+        assert "detached" not in said
+    else:
+        assert sorted(map(str, said)) == ["()", "detached", "detached"]
