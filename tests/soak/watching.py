@@ -1,0 +1,67 @@
+"""What the processes cost and leave behind: memory, descriptors, zombies, tracebacks.
+
+Owns the reading of /proc and of logs. Promises to say only what does not pass:
+growth between a warmed up process and its end, and what no log may hold.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+# Rows of a few thousand messages and what the allocator keeps are no leak.
+GROWTH_KIB = 24 * 1024
+GROWTH_DESCRIPTORS = 12
+_MAY_NOT_STAND = ("Traceback", "ExceptionGroup", "Task was destroyed", "never awaited")
+
+
+class Sample(Struct, frozen=True):
+    """One process at one moment."""
+
+    pid: int
+    memory_kib: int
+    descriptors: int
+
+
+def sample(pid: int) -> Sample:
+    """What it holds now."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    memory = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return Sample(pid, int(memory.split()[1]), len(os.listdir(f"/proc/{pid}/fd")))
+
+
+def growth(which: str, warm: Sample, end: Sample) -> Iterator[str]:
+    """What is not flat."""
+    if warm.pid != end.pid:
+        yield f"the {which} was started again after it was warm"
+        return
+    if end.memory_kib - warm.memory_kib > GROWTH_KIB:
+        yield f"the {which} grew from {warm.memory_kib} to {end.memory_kib} KiB"
+    if end.descriptors - warm.descriptors > GROWTH_DESCRIPTORS:
+        yield (
+            f"the {which} went from {warm.descriptors} to {end.descriptors} descriptors"
+        )
+
+
+def zombies(parents: set[int]) -> Iterator[str]:
+    """Ended children of these processes that nobody has waited for."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().rpartition(")")
+        except OSError:
+            continue
+        state, parent = rest.split()[:2]
+        if state == "Z" and int(parent) in parents:
+            yield f"process {name}) is a zombie of {parent}"
+
+
+def shouts(logs: Path) -> Iterator[str]:
+    """Lines that no log may hold, with the log's name."""
+    for file in sorted(logs.iterdir()):
+        lines = file.read_text(errors="replace").splitlines()
+        for number, line in enumerate(lines, start=1):
+            if any(word in line for word in _MAY_NOT_STAND):
+                yield f"{file.name}:{number}: {line[:300]}"
