@@ -132,7 +132,7 @@ def measure(root: Path) -> tuple[int, list[Row]]:
     coverage = Coverage(
         data_file=None,
         branch=True,
-        include=[str(root / "bridge" / room / "*") for room in ROOMS],
+        source=[str(root / "bridge" / room) for room in ROOMS],
         config_file=str(ROOT / "pyproject.toml"),
     )
     # The quickest core of newer Pythons notes a line only for the first that runs it.

@@ -51,6 +51,7 @@ def measured(folder: Path, **tests: str) -> tuple[int, list[str]]:
         "bridge/core/__init__.py": "",
         "bridge/core/half.py": HALF,
         "bridge/core/user.py": USER,
+        "bridge/store/__init__.py": "",
         "tests/store/test_nothing.py": "def test_nothing():\n    pass\n",
         **{f"tests/core/{name}.py": content for name, content in tests.items()},
     }.items():

@@ -60,6 +60,7 @@ class _Request:
         self.kind = kind
         self.work = work
         self.done = trio.Event()
+        self.is_answered = False
         self.result: object = None
         self.error: Exception | None = None
 
@@ -171,9 +172,11 @@ class Database:
             try:
                 self._serve(requests)
             except Exception as error:  # a bug must reach its callers, not hang them
-                for request in requests:
-                    request.error = request.error or error
-                self._deliver(requests)
+                # Race: whose write was confirmed may not have looked yet
+                # (test_a_confirmed_write_is_no_part_of_a_later_bug).
+                waiting = [each for each in requests if not each.is_answered]
+                _fail(waiting, error)
+                self._deliver(waiting)
 
     def _take(self) -> tuple[list[_Request], bool]:
         """Everything that waits now, at least one; True when it is the last."""
@@ -200,6 +203,8 @@ class Database:
                 self._deliver([request])
 
     def _deliver(self, requests: Sequence[_Request]) -> None:
+        for request in requests:
+            request.is_answered = True
         with suppress(trio.RunFinishedError):  # nobody is left to be told
             self._token.run_sync_soon(_set_all, requests)
 
@@ -218,7 +223,7 @@ class Database:
                 self._write_together([request])
 
     def _in_one_transaction(self, requests: Sequence[_Request]) -> None:
-        connection = self._usable()
+        connection = self._usable().connection
         connection.execute("BEGIN IMMEDIATE")
         for request in requests:
             _in_savepoint(connection, request)
@@ -231,12 +236,12 @@ class Database:
     def _attempt(self, request: _Request) -> None:
         try:
             is_life = request.kind is _Kind.LIFE
-            connection = _NO_CONNECTION if is_life else self._usable()
+            connection = _NO_CONNECTION if is_life else self._usable().connection
             request.result = request.work(connection)
         except Exception as error:
             _fail([request], self._translated(error))
 
-    def _usable(self) -> sqlite3.Connection:
+    def _usable(self) -> opening.Opened:
         if self._broken is not None:
             raise self._broken
         if self._opened is None:
@@ -245,14 +250,19 @@ class Database:
         if now - self._place_checked >= PLACE_CHECK_S:
             self._place_checked = now
             opening.check_place(self._opened)
-        return self._opened.connection
+        return self._opened
 
     def _undo(self) -> None:
         try:
             if self._opened is not None and self._opened.connection.in_transaction:
                 self._opened.connection.execute("ROLLBACK")
         except sqlite3.Error as error:
-            self._translated(error)
+            # Crash: a transaction that stays open would confirm, with the next
+            # commit, what was refused
+            # (test_a_transaction_that_cannot_be_undone_ends_all_work).
+            found = faults.failed(self._path, error)
+            found.__cause__ = error
+            self._stop(found)
 
     def _translated(self, error: Exception) -> Exception:
         """Our word for it; the first StorageBroken ends all work on the file."""
@@ -282,18 +292,20 @@ class Database:
     def _open_file(self, _: sqlite3.Connection) -> None:
         self._opened = opening.open_file(self._path, self._limit_bytes)
 
-    def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        if self._opened is not None:
-            opening.check_place(self._opened)
-        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        if busy:
+    def _checkpoint(self, _: sqlite3.Connection) -> None:
+        self._write_back(self._usable())
+
+    def _write_back(self, opened: opening.Opened) -> None:
+        opening.check_place(opened)
+        found = opened.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if found.fetchone()[0]:
             raise faults.busy(self._path)
 
     def _close_file(self, _: sqlite3.Connection) -> None:
         if self._opened is None:
             return
         try:
-            self._checkpoint(self._opened.connection)
+            self._write_back(self._opened)
         except (sqlite3.Error, BridgeError) as error:
             # The next opening writes the log back. Whoever wrote last was told
             # what holds, so a broken file is not news worth failing a stop for.

@@ -1,8 +1,8 @@
 """What SQLite's errors mean, in our words.
 
 Owns the one translation of sqlite3 errors. Promises that a journal is called
-corrupt only when a fresh second process finds it corrupt too: a failed read of
-a healthy file can look the same.
+corrupt only when a fresh second process could read all of it and finds it corrupt
+too: a failed read of a healthy file can look the same.
 """
 
 from __future__ import annotations
@@ -23,13 +23,37 @@ from bridge.errors import (
 
 CHECK_DEADLINE_S = 60
 
+# A read that fails looks like damage to SQLite, here too. So before damage is
+# believed every byte must have been readable, and a second look must still see it
+# (test_a_read_that_fails_is_no_empty_journal_and_no_damage).
 _CHECK = """
-import sqlite3, sys
-connection = sqlite3.connect(sys.argv[1], uri=True)
-try:
-    print(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
-except sqlite3.DatabaseError as error:
-    print(getattr(error, "sqlite_errorname", "SQLITE_ERROR"))
+import os, sqlite3, sys
+
+def verdict():
+    connection = sqlite3.connect(sys.argv[1], uri=True)
+    try:
+        return connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        return getattr(error, "sqlite_errorname", "SQLITE_ERROR")
+    finally:
+        connection.close()
+
+def read_all(name):
+    if os.path.exists(name):
+        file = os.open(name, os.O_RDONLY)
+        for at in range(0, os.fstat(file).st_size, 4096):
+            os.pread(file, 4096, at)
+        os.close(file)
+
+word = verdict()
+if word != "ok":
+    try:
+        read_all(sys.argv[2])
+        read_all(sys.argv[2] + "-wal")
+        word = verdict()
+    except OSError:
+        word = "SQLITE_IOERR_READ"
+print(word)
 """
 
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
@@ -70,9 +94,15 @@ def translate(error: sqlite3.Error, path: Path) -> BridgeError:
         return busy(path)
     if name.startswith(_DAMAGED):
         return judge_damage(path, name)
+    return failed(path, error)
+
+
+def failed(path: Path, error: sqlite3.Error) -> StorageBroken:
+    """The disk, or something below SQLite, does not do what it must."""
     return StorageBroken(
         "journal_io",
-        f"The disk did not take or give the journal {path} ({name});"
+        "The disk did not take or give the journal"
+        f" {path} ({error_name(error) or error});"
         " what was not confirmed is not saved.",
         "Check the disk and the folder's permissions, then start the bridge again.",
     )
@@ -111,7 +141,7 @@ def is_corrupt(path: Path) -> bool:
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
         found = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _CHECK, uri],
+            [sys.executable, "-I", "-S", "-c", _CHECK, uri, str(path)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=CHECK_DEADLINE_S,
@@ -131,6 +161,6 @@ def judge_damage(path: Path, sign: str) -> StorageBroken:
     return StorageBroken(
         "journal_misread",
         f"The journal {path} could not be read ({sign}), but a second look finds"
-        " it whole.",
+        " no damage.",
         "Check the disk, then start the bridge again.",
     )

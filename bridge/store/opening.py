@@ -86,9 +86,9 @@ def open_file(path: Path, limit_bytes: int = LIMIT_BYTES) -> Opened:
         _create_if_missing(path, limit_bytes)
         return _open(path, limit_bytes)
     except sqlite3.Error as error:
-        if not faults.is_ours_to_translate(error):
-            raise
-        raise faults.translate(error, path) from error
+        if faults.is_ours_to_translate(error):
+            raise faults.translate(error, path) from error
+        raise _not_understood(path, error) from error
     except OSError as error:
         raise _unusable(path, str(error.strerror)) from error
 
@@ -258,6 +258,16 @@ def _other_version(path: Path, version: int) -> StorageBroken:
         f"The journal {path} has schema version {version}, this bridge knows"
         f" {SCHEMA_VERSION}; it was left as it is.",
         "Install the bridge version that wrote it, or a newer one.",
+        exit_code=EXIT_CONFIG,
+    )
+
+
+def _not_understood(path: Path, error: sqlite3.Error) -> StorageBroken:
+    return StorageBroken(
+        "journal_unknown",
+        f"This computer's SQLite cannot work with the journal {path} ({error});"
+        " it was left as it is.",
+        "Use the Python that wrote it or a newer one, or restore it from a copy.",
         exit_code=EXIT_CONFIG,
     )
 

@@ -11,6 +11,7 @@ import trio.testing
 
 from bridge.core.effects import SaveAttachment, SaveMessage
 from bridge.core.ids import AttachmentId
+from bridge.errors import Unavailable
 from bridge.store import database as database_module
 from bridge.store.journal import Journal
 from tests.fakes.clock import FakeClock
@@ -137,3 +138,18 @@ async def test_closing_in_a_cancelled_scope_still_closes(
     await journal.close()
 
     assert not path.with_name(f"{path.name}-wal").exists()
+
+
+async def test_two_that_close_at_once_both_find_it_closed(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    journal = await Journal.open(path, fake_clock)
+    async with trio.open_nursery() as nursery:
+        gate = await hold(journal, nursery)
+        nursery.start_soon(journal.close)
+        nursery.start_soon(journal.close)
+        await trio.testing.wait_all_tasks_blocked()
+        gate.opened.set()
+
+    with pytest.raises(Unavailable, match="stopping"):
+        await journal.attachments()

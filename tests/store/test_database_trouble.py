@@ -19,8 +19,8 @@ from bridge.errors import (
     StorageFull,
     Unavailable,
 )
+from bridge.store import attachments, opening
 from bridge.store import database as database_module
-from bridge.store import opening
 from bridge.store.database import Database
 from bridge.store.journal import Journal
 from tests.fakes.clock import FakeClock
@@ -161,6 +161,17 @@ async def test_closing_while_another_program_reads_loses_nothing(
         assert await journal.attachments() == [attachment(purpose="last")]
 
 
+async def test_closing_never_writes_to_a_file_that_took_our_name(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    async with await Journal.open(path, fake_clock) as journal:
+        await journal.commit([SaveAttachment(attachment())])
+        path.rename(path.with_name("moved"))
+        path.write_bytes(b"another program's file")
+
+    assert path.read_bytes() == b"another program's file"
+
+
 @pytest.mark.parametrize("ask", [Journal.ping, Journal.attachments])
 async def test_a_replaced_file_is_noticed_within_a_minute(
     path: Path, fake_clock: FakeClock, ask: Callable[[Journal], Awaitable[object]]
@@ -284,6 +295,67 @@ async def test_a_bug_in_the_work_reaches_its_caller_and_spares_the_thread(
     with pytest.raises(ZeroDivisionError):
         await journal._database.read(divide)
     await journal.ping()
+
+
+async def test_a_confirmed_write_is_no_part_of_a_later_bug(journal: Journal) -> None:
+    """An error that cannot even be named fails whoever met it, and nobody else."""
+    met, served = threading.Event(), threading.Event()
+    results: list[str] = []
+
+    def fail(_: sqlite3.Connection) -> None:
+        met.set()
+        error = sqlite3.OperationalError("a name that is no text")
+        error.sqlite_errorname = 7  # type: ignore[assignment]
+        raise error
+
+    async def read_badly() -> None:
+        with pytest.raises(AttributeError):
+            await journal._database.read(fail)
+        results.append("read failed")
+
+    async with trio.open_nursery() as nursery:
+        gate = await hold(journal, nursery)
+        nursery.start_soon(journal.commit, [SaveAttachment(attachment())])
+        nursery.start_soon(read_badly)
+        await trio.testing.wait_all_tasks_blocked()
+        gate.opened.set()
+        # Nobody here looks at an answer before the thread is done with all of them.
+        assert met.wait(30)
+        last = database_module._Request(
+            database_module._Kind.READ, lambda _: served.set()
+        )
+        journal._database._requests.put(last)
+        assert served.wait(30)
+
+    assert results == ["read failed"]
+    assert await journal.attachments() == [attachment()]
+
+
+async def test_a_transaction_that_cannot_be_undone_ends_all_work(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    """Else the next commit would save what its caller was told is not saved."""
+
+    def forbid(action: int, what: str | None, *_: object) -> int:
+        is_undo = action == sqlite3.SQLITE_TRANSACTION and what == "ROLLBACK"
+        return sqlite3.SQLITE_DENY if is_undo else sqlite3.SQLITE_OK
+
+    def fail(connection: sqlite3.Connection) -> None:
+        attachments.save(connection, attachment(1))
+        connection.set_authorizer(forbid)
+        error = sqlite3.OperationalError("database is locked")
+        error.sqlite_errorname = "SQLITE_BUSY"
+        raise error
+
+    async with await Journal.open(path, fake_clock) as journal:
+        with pytest.raises(StorageBroken, match="SQLITE_AUTH") as caught:
+            await journal._database.write(fail)
+        with pytest.raises(StorageBroken):
+            await journal.commit([SaveAttachment(attachment(2))])
+
+    assert caught.value.exit_code == EXIT_UNREACHABLE
+    async with await Journal.open(path, fake_clock) as journal:
+        assert await journal.attachments() == []
 
 
 async def test_a_process_that_never_closed_its_journal_ends_and_keeps_its_word(

@@ -31,6 +31,7 @@ from bridge.core.records import (
     DeliveryState,
     OfferOutcome,
 )
+from bridge.store.database import Statistics
 from bridge.store.deliveries import Usage
 from bridge.store.journal import Journal
 from tests.fakes.clock import FakeClock
@@ -91,6 +92,26 @@ async def test_a_new_journal_holds_nothing(journal: Journal) -> None:
     assert await journal.last_submission_number() == 0
     assert await journal.usage() == {}
     assert await journal.outbox_usage() == Usage()
+
+
+async def test_a_checkpoint_empties_the_log_and_loses_nothing(
+    journal: Journal, path: Path
+) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    await journal.commit([SaveAttachment(attachment()), SaveMessage(pending(1))])
+    assert log.stat().st_size > 0
+
+    await journal.checkpoint()
+
+    assert log.stat().st_size == 0
+    assert await journal.deliveries(ATTACHMENT_ID) == [pending(1)]
+
+
+async def test_a_ping_is_no_write(journal: Journal) -> None:
+    await journal.commit([SaveAttachment(attachment())])
+    await journal.ping()
+
+    assert journal.statistics() == Statistics(writes=1, transactions=1)
 
 
 # ---- watermarks --------------------------------------------------------------

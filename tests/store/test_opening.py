@@ -6,17 +6,19 @@ import os
 import sqlite3
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bridge.core.effects import SaveAttachment, SaveMessage, SaveOffered
 from bridge.core.records import DeliveryState
-from bridge.errors import EXIT_CONFIG, StorageBroken
-from bridge.store import opening
+from bridge.errors import EXIT_CONFIG, StorageBroken, Unavailable
+from bridge.store import attachments, opening
 from bridge.store.journal import Journal
 from tests.fakes.clock import FakeClock
 from tests.store import elsewhere
 from tests.store.examples import ATTACHMENT_ID, attachment, in_state, pending
 
+SCHEMA_FORMAT = 47  # the low byte of the header's schema format number
 CANARY = "cnry-store-body-5f1c"
 BODIES = 50
 PAGES = 21  # of a journal with one attachment
@@ -263,6 +265,95 @@ async def test_a_missing_folder_is_a_clear_refusal(
     found = await refusal(tmp_path / "missing" / "journal.sqlite3", fake_clock)
 
     assert "No such file" in found.message
+
+
+async def test_a_format_that_this_sqlite_does_not_know_is_refused_untouched(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    """A newer SQLite wrote it, or a byte of its header fell over."""
+    content = bytearray(await make(path, fake_clock))
+    content[SCHEMA_FORMAT] = 5
+    path.write_bytes(content)
+
+    found = await refusal(path, fake_clock)
+
+    assert found.code == "journal_unknown"
+    assert "unsupported file format" in found.message
+    assert path.read_bytes() == content
+
+
+def test_a_disk_that_cannot_hold_a_log_is_refused(path: Path) -> None:
+    """As SQLite says it on some network disks: by keeping its other ways."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        with pytest.raises(StorageBroken, match="write-ahead log") as caught:
+            opening._set_up(connection, path, opening.LIMIT_BYTES)
+    finally:
+        connection.close()
+    assert caught.value.exit_code == EXIT_CONFIG
+
+
+def test_a_refused_opening_leaves_nothing_open(path: Path) -> None:
+    """Another program holds a birth that died; once it ends, all is well."""
+    before = psutil.Process().num_fds()
+    other = sqlite3.connect(path, isolation_level=None)
+    path.chmod(0o600)
+    other.execute("PRAGMA journal_mode = WAL")
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unavailable, match="Another program"):
+        opening.open_file(path)
+    other.close()
+    assert psutil.Process().num_fds() == before
+
+    opening.open_file(path).close()
+
+
+# ---- its place, and closing ----------------------------------------------------
+
+
+def test_the_place_of_a_file_is_the_file_and_not_its_name(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    assert opening.place_of(one) is None
+    for each in (one, other):
+        each.touch()
+
+    place = opening.place_of(one)
+    assert place is not None
+    assert place != opening.place_of(other)
+    one.rename(tmp_path / "moved")
+    assert opening.place_of(tmp_path / "moved") == place
+
+
+@pytest.mark.parametrize("change", ["moved", "replaced", "linked"])
+def test_a_name_that_means_another_file_is_noticed(path: Path, change: str) -> None:
+    opened = opening.open_file(path)
+    try:
+        opening.check_place(opened)
+        moved = path.rename(path.with_name("moved"))
+        if change == "replaced":
+            path.write_bytes(moved.read_bytes())
+        elif change == "linked":
+            path.symlink_to(moved)
+
+        with pytest.raises(StorageBroken, match="moved, removed or replaced") as caught:
+            opening.check_place(opened)
+    finally:
+        opened.close_untouched()
+    assert caught.value.code == "journal_moved"
+    assert caught.value.exit_code == EXIT_CONFIG
+
+
+def test_closing_untouched_leaves_the_log_to_the_next_opening(path: Path) -> None:
+    opened = opening.open_file(path)
+    attachments.save(opened.connection, attachment())
+    before = elsewhere.read_bytes(path, log_of(path))
+    opened.close_untouched()
+    assert elsewhere.read_bytes(path, log_of(path)) == before
+
+    opened = opening.open_file(path)
+    assert attachments.read_all(opened.guard) == [attachment()]
+    opened.close()
+    assert files_of(path) == [path]
 
 
 # ---- erasing -----------------------------------------------------------------
