@@ -126,6 +126,7 @@ def books(world: World, chaos: Chaos) -> Found:
     )
     ledger = balance(evidence)
     world.accidents += watching.shouts(world.computer.records)
+    world.accidents += watching.hooks_that_broke(notes)
     if any("msg-" in told for told in chaos.told):
         world.accidents.append("a hostile client was told of a message")
     text = table(ledger, evidence, chaos.done)

@@ -12,9 +12,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tests.soak.evidence import Note
+
 # Rows of a few thousand messages and what the allocator keeps are no leak.
 GROWTH_KIB = 24 * 1024
 GROWTH_DESCRIPTORS = 12
+# It gives up after 2.3 s at most; the rest is for a computer that is busy.
+HOOK_ENDS_S = 8.0
 _MAY_NOT_STAND = ("Traceback", "ExceptionGroup", "Task was destroyed", "never awaited")
 
 
@@ -56,6 +60,16 @@ def zombies(parents: set[int]) -> Iterator[str]:
         state, parent = rest.split()[:2]
         if state == "Z" and int(parent) in parents:
             yield f"process {name}) is a zombie of {parent}"
+
+
+def hooks_that_broke(notes: list[Note]) -> Iterator[str]:
+    """A host's turn never breaks: the hook client ends in time, and with 0."""
+    for note in notes:
+        if note["what"] != "hook" or note["kind"] != "plain":
+            continue
+        took_s = note["at"] - note["began"]
+        if note["ended"] != "exit 0" or took_s > HOOK_ENDS_S:
+            yield f"a hook of {note['agent']}: {note['ended']} after {took_s:.1f} s"
 
 
 def shouts(logs: Path) -> Iterator[str]:

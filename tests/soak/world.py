@@ -27,7 +27,7 @@ from tests.soak.facts import Kill
 
 HERE = Path(__file__).resolve().parent
 ACKS = ("processed", "both", "admitted", "none")
-_TRIES_FOR_S = 40.0
+_TRIES_FOR_S = 90.0
 _AGAIN_S = 0.2
 # It may or may not have happened, or is about to: asking again is safe.
 _MAY_PASS = ("bridge_silent", "detaching")
