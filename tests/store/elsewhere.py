@@ -37,6 +37,8 @@ async def main():
     await journal.commit([SaveAttachment(attachment())])
     if sys.argv[2] == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
+    if sys.argv[2] == "closed":
+        await journal.close()
 
 trio.run(main)
 """
@@ -61,7 +63,7 @@ def write_bytes(path: Path, offset: int, content: bytes) -> None:
 
 
 def confirm_and_die(path: Path, way: str) -> int:
-    """Save one attachment elsewhere; `way` is killed or returned."""
+    """Save one attachment elsewhere; `way` is killed, closed or returned."""
     ended = subprocess.run(
         [sys.executable, "-c", CONFIRM_AND_DIE, str(path), way], check=False
     )
