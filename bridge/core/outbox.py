@@ -256,7 +256,9 @@ def to_forget(submissions: Iterable[Submission], at: float) -> list[Effect]:
 
 
 def _bytes(record: Submission) -> int:
-    return len((record.body or "").encode("utf-8", "surrogatepass"))
+    body = record.body or ""
+    # Asked of every open submission at each new one: most texts need no encoding.
+    return len(body) if body.isascii() else len(body.encode("utf-8", "surrogatepass"))
 
 
 def _is_due(record: Submission, now: float) -> bool:

@@ -38,3 +38,6 @@ class MemoryJournal(Journal):
     ) -> Submission | None:
         """None: a queue knows its own."""
         return None
+
+    async def checkpoint(self) -> None:
+        """There is no log to empty."""
