@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -42,6 +43,11 @@ def need_pid_namespaces() -> None:
     _need(_why_no_namespace("--pid", "--fork", "--mount-proc"))
 
 
+def need_user_systemd() -> None:
+    """Root, mounts and control groups for a systemd of our own, and systemctl."""
+    _need(_why_no_user_systemd())
+
+
 def need_program(name: str) -> None:
     """A program on PATH, such as faketime or systemd-analyze."""
     _need("" if shutil.which(name) else f"{name} is not installed")
@@ -70,12 +76,16 @@ def _why_no_strace() -> str:
     return "" if is_attached else "strace may not attach to another process"
 
 
+@cache
 def _why_no_other_uid() -> str:
     if os.geteuid() != 0:
         return "only root can start a process of another user"
     if shutil.which("setpriv") is None:
         return "setpriv is not installed"
-    return ""
+    drop = ["setpriv", f"--reuid={OTHER_UID}", f"--regid={OTHER_UID}", "--clear-groups"]
+    reading = [sys.executable, "-c", f"open({__file__!r})"]
+    tried = subprocess.run([*drop, *reading], capture_output=True, check=False)
+    return "" if tried.returncode == 0 else "another user may not read our programs"
 
 
 def _why_no_namespace(*kinds: str) -> str:
@@ -85,3 +95,14 @@ def _why_no_namespace(*kinds: str) -> str:
         ["unshare", *kinds, "true"], capture_output=True, check=False, text=True
     )
     return "" if tried.returncode == 0 else f"no namespaces: {tried.stderr.strip()}"
+
+
+def _why_no_user_systemd() -> str:
+    if os.geteuid() != 0:
+        return "only root can start a systemd apart from the computer's own"
+    if shutil.which("systemctl") is None or not os.path.exists("/lib/systemd/systemd"):
+        return "systemd is not installed"
+    groups = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+    if not any(os.access(f"{each}/cgroup.procs", os.W_OK) for each in groups):
+        return "there is no control group to divide"
+    return _why_no_namespace("--mount")
