@@ -105,7 +105,7 @@ async def watched(world: World, warm: dict[str, watching.Sample]) -> None:
             f"{which}: {begin.memory_kib // 1024} to {end.memory_kib // 1024} MiB, "
             f"{begin.descriptors} to {end.descriptors} descriptors"
         )
-        world.accidents += watching.growth(which, begin, end)
+        world.accidents += watching.growth(which, begin, end, len(world.living()))
     own = {world.running(which).pid for which in ("bridge", "server")}
     world.accidents += watching.zombies(own)
 

@@ -21,6 +21,7 @@ from tests.soak.world import ACKS, Actor, World
 
 KILLS_UNTIL = 0.6  # of the time
 QUIET_S = 2.0
+_AT_BOTH_DOORS = ("silent", "garbage", "giant", "half", "flood")
 _MEND_EVERY_S = 0.5
 FEWEST = 40
 _KILLS = {"kill_bridge": 9.0, "kill_server": 12.0}
@@ -142,7 +143,7 @@ class Chaos:
         """Let the hostile client do this, at one of the two doors."""
         computer = self._world.computer
         folder, socket = computer.state / "run", "bridge.sock"
-        if kind in ("silent", "garbage", "giant", "half") and self._dice.happens(0.3):
+        if kind in _AT_BOTH_DOORS and self._dice.happens(0.4):
             folder, socket = computer.server_socket.parent, computer.server_socket.name
         said: dict[str, Any] = {"folder": str(folder), "socket": socket}
         said["count"] = 6 + self._dice.below(24)
