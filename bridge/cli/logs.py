@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import click
@@ -63,7 +63,7 @@ def _said(
     return str(file), _of_file(file, lines, follow)
 
 
-def _of_command(command: list[str]) -> Iterator[str]:
+def _of_command(command: list[str]) -> Generator[str]:
     try:
         with subprocess.Popen(
             command,

@@ -92,11 +92,12 @@ def _without_service(paths: Paths) -> tuple[str, ...]:
 def _without_remains(paths: Paths, purge: bool) -> tuple[str, ...]:
     if not paths.state.is_dir():
         return ()
-    make_private_folder(paths.run)
+    was_there = paths.run.is_dir()
+    make_private_folder(paths.run)  # its lock is needed, and goes with it
     # Race: whoever starts one now waits at the lock, finds its file gone and is
     # held off by the lock of the state folder
     # (test_no_second_bridge_comes_in_while_the_lock_file_is_gone).
     with Instance.claim(paths):
         gone = (remains.remove_all if purge else remains.remove_access)(paths)
         os.chdir("/")
-    return gone
+    return tuple(place for place in gone if was_there or place != str(paths.run))

@@ -67,11 +67,7 @@ def supervised(
 
 def keep(paths: Paths, error: BridgeError, clock: Clock) -> None:
     """Write down why; where the state folder cannot be used, nobody can."""
-    from bridge.log import safe_text  # only a refusal pays for the log's library
-
-    refusal = Refusal(
-        clock.wall(), error.code, safe_text(error.message), safe_text(error.hint)
-    )
+    refusal = Refusal(clock.wall(), error.code, error.message, error.hint)
     with suppress(BridgeError, OSError):
         write_private_file(paths.refused, msgspec.json.encode(refusal))
 

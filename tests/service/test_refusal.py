@@ -9,7 +9,6 @@ import pytest
 from bridge.errors import (
     EXIT_CONFIG,
     BridgeError,
-    Refused,
     StorageBroken,
     StorageFull,
     Unavailable,
@@ -125,13 +124,6 @@ def test_a_good_start_takes_the_reason_away(paths: Paths) -> None:
     refusal.forget(paths)
 
     assert refusal.kept(paths) is None
-
-
-def test_a_reason_holds_no_token(paths: Paths) -> None:
-    token = "aw1" + "x9" * 30
-    refusal.keep(paths, Refused("odd", f"Bad token: {token}"), FakeClock())
-
-    assert token.encode() not in paths.refused.read_bytes()
 
 
 def test_why_no_bridge_runs_is_the_reason_of_its_last_start(paths: Paths) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
 import sqlite3
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,38 +17,17 @@ from bridge.service.watchdog import keep_fed
 from bridge.store.journal import Journal
 from tests.fakes.clock import FakeClock
 from tests.real_clients.rig.waiting import wait_until
+from tests.service.rig.manager import Manager
+from tests.service.rig.manager import manager as listening
 from tests.store.gate import hold
 
 WATCHDOG_S = 60.0
 
 
-class Manager:
-    """A service manager's end of the notify protocol."""
-
-    def __init__(self, address: str, receiving: socket.socket) -> None:
-        self.address = address
-        self._receiving = receiving
-
-    def words(self) -> list[bytes]:
-        """What came since the last look."""
-        found = []
-        try:
-            while True:
-                found.append(self._receiving.recv(4096))
-        except BlockingIOError:
-            return found
-
-
 @pytest.fixture
 def manager() -> Iterator[Manager]:
-    with (
-        tempfile.TemporaryDirectory(prefix="aw-") as folder,
-        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiving,
-    ):
-        address = str(Path(folder) / "notify")
-        receiving.bind(address)
-        receiving.setblocking(False)
-        yield Manager(address, receiving)
+    with listening() as hearing:
+        yield hearing
 
 
 @pytest.fixture

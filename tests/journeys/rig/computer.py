@@ -2,13 +2,14 @@
 
 Owns everything that is started on it and ends it. Promises that the person's
 calls come from a process that nothing of a coding agent stands above, and that
-an attached script is a living process of its own.
+an attached script is a living process of its own; and that every message carries
+a canary, which the reader of an answer does not see.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from bridge.errors import BridgeError
 from bridge.local.client import call
 from bridge.local.requests import Hello
 from bridge.paths import Paths
+from tests.journeys.rig.canary import Canaries, marked, unmarked
 from tests.journeys.rig.puppets import Puppet, puppet
 from tests.journeys.rig.running import Running, running
 from tests.journeys.rig.waiting import until_some
@@ -69,9 +71,11 @@ class Agent:
 
     async def ask(self, verb: str, **said: Any) -> Any:
         """A call of this process itself."""
-        request = {"verb": verb, **said}
-        return await self.process.do(
-            "ask", state=str(self._computer.state), request=request
+        request = {"verb": verb, **marked(said)}
+        return unmarked(
+            await self.process.do(
+                "ask", state=str(self._computer.state), request=request
+            )
         )
 
     async def verb(self, verb: str, **said: Any) -> Any:
@@ -113,6 +117,7 @@ class Computer:
             "AGENTWORKS_STATE": str(self.state),
         }
         self.server_socket = folder / "server.sock"
+        self.canaries = Canaries(self.paths, folder)
         self._ask = ask
         self._things = things
         self._person = person
@@ -132,11 +137,14 @@ class Computer:
         await daemon.until(self.answers, "an answer to hello")
         return daemon
 
-    async def launch_bridge(self, server: str = "") -> Running:
+    async def launch_bridge(
+        self, server: str = "", words: Sequence[str] = ()
+    ) -> Running:
         """The daemon as just started: it may still refuse to serve."""
         self.install()
         chosen = ["--server", server] if server else []
-        return await self._run(["-m", "bridge", *chosen, "bridge", "run"], "bridge")
+        command = ["-m", "bridge", *chosen, "bridge", "run", *words]
+        return await self._run(command, "bridge")
 
     async def start_server(self, **limits: float) -> Running:
         """A server alone on its socket, with the login for our bridge."""
@@ -175,8 +183,10 @@ class Computer:
         """A call from the person's own terminal; raises Denied for a no."""
         if self._person is None:
             self._person = await self._puppet()
-        request = {"verb": verb, **said}
-        return await self._person.do("ask", state=str(self.state), request=request)
+        request = {"verb": verb, **marked(said)}
+        return unmarked(
+            await self._person.do("ask", state=str(self.state), request=request)
+        )
 
     async def agent(self) -> Agent:
         """A script that nobody has attached yet."""
@@ -200,6 +210,7 @@ class Computer:
             "attach", name=name, provider="script", native_pid=agent.process.pid
         )
         agent.name = done["name"]
+        self.canaries.learn()
         return done
 
     async def row(self, name: str) -> dict[str, Any] | None:

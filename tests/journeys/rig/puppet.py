@@ -104,19 +104,21 @@ def say(answer: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
+    "ask": ask,
+    "run": run,
+    "run_together": run_together,
+    "hold": hold,
+    "drop": drop,
+}
+
+
 def main() -> None:
     """Serve stdin until it ends."""
     say({"ok": os.getpid()})
-    actions: dict[str, Callable[..., dict[str, Any]]] = {
-        "ask": ask,
-        "run": run,
-        "run_together": run_together,
-        "hold": hold,
-        "drop": drop,
-    }
     for line in sys.stdin:
         asked = json.loads(line)
-        say(actions[asked.pop("do")](**asked))
+        say(ACTIONS[asked.pop("do")](**asked))
 
 
 if __name__ == "__main__":
