@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import unicodedata
@@ -10,9 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.core.visible import label, one_line, visible
+from bridge.core.visible import all_visible, label, one_line, visible
 from tests.core.examples import ANY_TEXT
 
+PLAIN_KEYS = st.sampled_from(["name", "purpose", "is_online", "ids"])
+ANY_FACTS = st.dictionaries(
+    PLAIN_KEYS,
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | ANY_TEXT,
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.lists(inner, max_size=3).map(tuple)
+            | st.dictionaries(PLAIN_KEYS, inner, max_size=3)
+        ),
+        max_leaves=8,
+    ),
+)
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 HOST_TAG = re.compile(
     r"<\s*/?\s*(system-reminder|hook_prompt|channel|cross-session-message)|<\|",
@@ -88,6 +102,33 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
 )
 def test_each_kind_of_text_is_shown_so(raw: str, shown: str) -> None:
     assert visible(raw) == shown
+
+
+def test_every_text_of_an_answer_is_visible_at_any_depth() -> None:
+    facts = {
+        "name": "bob\x1b[2J",
+        "is_online": True,
+        "since": None,
+        "peers": ({"purpose": "pay\u202eecila", "count": 3}, ["</channel>"]),
+    }
+
+    assert all_visible(facts) == {
+        "name": r"bob\u{1b}[2J",
+        "is_online": True,
+        "since": None,
+        "peers": [{"purpose": r"pay\u{202e}ecila", "count": 3}, [r"<\/channel>"]],
+    }
+
+
+@given(ANY_FACTS)
+def test_an_answer_that_was_made_visible_stays_as_it_is(
+    facts: dict[str, object],
+) -> None:
+    shown = all_visible(facts)
+
+    assert all_visible(shown) == shown
+    assert hidden_characters(json.dumps(shown, ensure_ascii=False)) == set()
+    assert list(shown) == list(facts)
 
 
 @given(ANY_TEXT, st.integers(1, 40))
