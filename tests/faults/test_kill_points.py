@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -28,6 +28,7 @@ from tests.journeys.rig.running import Running
 # sendto: the commit is on the disk, and nobody knows it yet.
 CALLS = ("pwrite64", "fdatasync", "ftruncate", "unlink", "sendto")
 EVERY = int(os.environ.get("CRASH_EVERY", "5"))
+Part = Callable[[], Awaitable[object]]
 GONE = ("bridge_not_running", "bridge_silent")
 KILLED = -9
 _LOG_SHOWN = 4000
@@ -72,7 +73,7 @@ class Sweep:
 async def story_with(point: Point, lives: Lives, folder: Path) -> bool:
     """A whole story with one death in it; True when it ended without."""
     story = Story(lives, next(_stories))
-    code = await live_until(point, lives, story)
+    code = await live_until(point, lives, story.play)
     assert code in (0, KILLED)
     before = story.inspect(folder / "after-death")
     await lives.begin()
@@ -87,22 +88,22 @@ async def story_with(point: Point, lives: Lives, folder: Path) -> bool:
     return code == 0
 
 
-async def live_until(point: Point, lives: Lives, story: Story) -> int:
-    """The story's first part with a daemon that dies at the point; its exit code."""
+async def live_until(point: Point, lives: Lives, part: Part) -> int:
+    """A part of a story with a daemon that dies at the point; its exit code."""
     async with trio.open_nursery() as nursery:
         tracer = await lives.begin_doomed(point)
-        nursery.start_soon(play, lives, story)
+        nursery.start_soon(play, lives, part)
         code = await lives.end()
         nursery.cancel_scope.cancel()
     await tracer.wait()
     return code
 
 
-async def play(lives: Lives, story: Story) -> None:
-    """The first part, as far as it comes."""
+async def play(lives: Lives, part: Part) -> None:
+    """The part, as far as it comes."""
     try:
         await lives.until_serving()
-        await story.play()
+        await part()
     except BaseException as error:
         if not (isinstance(error, Denied) and error.code in GONE):
             lives.strike()  # else it would live on and be waited for
