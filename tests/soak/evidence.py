@@ -127,6 +127,7 @@ def _hook(note: Note) -> Hook:
         ended=note["at"],
         handed=tuple(Handed(each.message_id, is_whole(each)) for each in shown),
         unsure=offer.unsure if offer is not None else (),
+        once=offer.once if offer is not None else (),
     )
 
 

@@ -32,7 +32,10 @@ class Handed(Struct, frozen=True):
 
 
 class Hook(Struct, frozen=True):
-    """One hook of one agent, from its start to its end."""
+    """One hook of one agent, from its start to its end.
+
+    `once` are things said in its text that may be said once.
+    """
 
     agent: str
     kind: str
@@ -40,6 +43,7 @@ class Hook(Struct, frozen=True):
     ended: float
     handed: tuple[Handed, ...] = ()
     unsure: tuple[str, ...] = ()
+    once: tuple[str, ...] = ()
 
 
 class Ack(Struct, frozen=True):

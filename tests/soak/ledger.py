@@ -134,6 +134,7 @@ class Books:
         yield from self._deeds_forgotten()
         yield from self._unsure_without_cause()
         yield from self._unsure_named_wrongly()
+        yield from self._said_twice()
         yield from self._out_of_order()
 
     def _no(self, submission_id: str) -> str:
@@ -268,6 +269,15 @@ class Books:
         """The offer that named it may have been cut off as well."""
         cuts = self.causes().get(self._stored[message_id].recipient, ())
         return len(cuts) > 1 and any(row.named for row in self._rows[message_id])
+
+    def _said_twice(self) -> Iterator[Fault]:
+        said: Counter[str] = Counter()
+        for hook in self._all.hooks:
+            if hook.kind not in _UNSHOWN_KINDS:
+                said.update(hook.once)
+        for what, count in said.items():
+            if count > 1:
+                yield Fault(what, "said more than once")
 
     def _out_of_order(self) -> Iterator[Fault]:
         """Within one conversation an agent is shown what came first, first."""

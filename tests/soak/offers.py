@@ -10,7 +10,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_HEADER = re.compile(r"^AgentWorks \[([0-9a-f]{16,})\] for (\S+) ", re.MULTILINE)
+_HEADER = re.compile(
+    r"^AgentWorks \[([0-9a-f]{16,})\] for (\S+) .*?attachment (att-[0-9a-f-]+)",
+    re.MULTILINE,
+)
+_SETUP = re.compile(
+    r"^The person attached this process to AgentWorks as ", re.MULTILINE
+)
+_GUIDANCE = re.compile(r"^How messages between agents work ", re.MULTILINE)
 _ID = r"(?P<id>msg-[0-9a-f-]+)"
 _UNSURE = re.compile(rf"^{_ID} may not have reached you; ", re.MULTILINE)
 _REFUSED = re.compile(r"^Your message (\S+) to \S+ was refused ", re.MULTILINE)
@@ -28,12 +35,16 @@ class Shown:
 
 @dataclass(frozen=True)
 class Printed:
-    """One offer: whom it is for, what it shows and what it says besides."""
+    """One offer: whom it is for, what it shows and what it says besides.
+
+    `once` are the things said in it that may be said once: the setup and the
+    guidance of an attachment, each refused submission.
+    """
 
     name: str
     shown: tuple[Shown, ...]
     unsure: tuple[str, ...]
-    refused: tuple[str, ...]
+    once: tuple[str, ...]
 
 
 def printed(text: str) -> Printed | None:
@@ -41,8 +52,13 @@ def printed(text: str) -> Printed | None:
     header = _HEADER.search(text)
     if header is None:
         return None
-    nonce, name = header[1], header[2]
-    return Printed(name, _shown(nonce, text), *_lines(nonce, text))
+    nonce, name, attachment = header.groups()
+    outside = _outside(nonce, text)
+    unsure = tuple(each["id"] for each in _UNSURE.finditer(outside))
+    once = [f"refused {each}" for each in _REFUSED.findall(outside)]
+    once += [f"setup of {attachment}"] if _SETUP.search(outside) else []
+    once += [f"guidance of {attachment}"] if _GUIDANCE.search(outside) else []
+    return Printed(name, _shown(nonce, text), unsure, tuple(once))
 
 
 def _shown(nonce: str, text: str) -> tuple[Shown, ...]:
@@ -65,11 +81,8 @@ def _one(found: re.Match[str]) -> Shown:
     )
 
 
-def _lines(nonce: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _outside(nonce: str, text: str) -> str:
     """What stands outside of every fence."""
-    fenced = (
-        rf"^\[{nonce}\] message (\d+) of \d+ from .*?^\[{nonce}\] end of message \1$"
-    )
-    outside = re.sub(fenced, "", text, flags=re.MULTILINE | re.DOTALL)
-    unsure = tuple(each["id"] for each in _UNSURE.finditer(outside))
-    return unsure, tuple(_REFUSED.findall(outside))
+    opening, closing = rf"\[{nonce}\] message (\d+) of \d+ from ", "end of message"
+    fenced = rf"^{opening}.*?^\[{nonce}\] {closing} \1$"
+    return re.sub(fenced, "", text, flags=re.MULTILINE | re.DOTALL)

@@ -312,6 +312,15 @@ def test_within_a_conversation_nothing_is_shown_after_a_later_one() -> None:
     assert faults(replace(both, hooks=(HOOK, second))) == ["handed after a later one"]
 
 
+def test_setup_and_refusals_are_said_once() -> None:
+    said = replace(HOOK, once=("setup of att-1",))
+    again = replace(said, handed=(), began=20.0)
+    unprinted = replace(again, kind="refused")
+
+    assert balance(but(hooks=(said, unprinted))).balances
+    assert faults(but(hooks=(said, again))) == ["said more than once"]
+
+
 # ---- pending and withheld ----------------------------------------------------------
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from bridge.core.ids import AgentId, AttachmentId, InboxId, MessageId, SessionId
-from bridge.core.records import Attachment, Delivery, ProcessKey
+from bridge.core import guidance, setup
+from bridge.core.ids import (
+    AgentId,
+    AttachmentId,
+    InboxId,
+    MessageId,
+    SessionId,
+    SubmissionId,
+)
+from bridge.core.records import Attachment, Delivery, ProcessKey, Submission
 from bridge.core.render import OfferContent, render_offer
 from tests.soak.offers import Shown, printed
 
 NONCE = "0123456789abcdef"
 KEY = ProcessKey("boot", 7, 9)
 BOB = Attachment(
-    AttachmentId("att-1"), AgentId("agent-1"), "bob", "script", SessionId("s-1"), KEY
+    AttachmentId("att-01"), AgentId("agent-1"), "bob", "script", SessionId("s-1"), KEY
 )
 
 
@@ -46,6 +54,7 @@ def test_what_was_rendered_is_found_again() -> None:
         Shown("msg-02", "inbox-0a", "ann", None),
     )
     assert offer.unsure == ("msg-03", "msg-04")
+    assert offer.once == ()
 
 
 def test_a_body_that_speaks_like_us_is_only_a_body() -> None:
@@ -58,6 +67,27 @@ def test_a_body_that_speaks_like_us_is_only_a_body() -> None:
     assert offer is not None
     assert [each.message_id for each in offer.shown] == ["msg-01"]
     assert offer.unsure == ()
+
+
+def test_what_is_said_once_is_found() -> None:
+    refused = Submission(
+        SubmissionId("ann-7"), BOB.attachment_id, BOB.agent_id, "", "", target="agent:x"
+    )
+    content = OfferContent(
+        BOB,
+        NONCE,
+        refused=(refused,),
+        setup=setup.text(BOB, ()),
+        guidance=guidance.text(BOB),
+    )
+    offer = printed(render_offer(content))
+
+    assert offer is not None
+    assert set(offer.once) == {
+        "refused ann-7",
+        "setup of att-01",
+        "guidance of att-01",
+    }
 
 
 def test_other_texts_are_no_offer() -> None:
