@@ -25,7 +25,7 @@ EMBEDDED = "embedded"
 
 _FILE_LIMIT = 64 * 1024  # bytes
 
-Shape = TypeVar("Shape", "Settings", "Credentials", "ParentLogin")
+Shape = TypeVar("Shape", "Settings", "ParentLogin")
 
 
 class Credentials(Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,12 +72,16 @@ def load_settings(file: Path, server: str = "") -> Settings:
     then not used. Raises Refused (exit 78).
     """
     settings = _load(file, Settings) or Settings()
-    kept = "" if settings.is_embedded else server_address(settings.server)
+    kept = _chosen(settings.server)
     if not server:
         return msgspec.structs.replace(settings, server=kept)
-    chosen = "" if server == EMBEDDED else server_address(server)
+    chosen = _chosen(server)
     same = chosen == kept
     return Settings(chosen, settings.credentials if same else None)
+
+
+def _chosen(server: str) -> str:
+    return "" if server in ("", EMBEDDED) else server_address(server)
 
 
 def save_settings(file: Path, settings: Settings) -> None:
@@ -85,19 +89,9 @@ def save_settings(file: Path, settings: Settings) -> None:
     write_private_file(file, _encoded(settings))
 
 
-def load_credentials(file: Path) -> Credentials | None:
-    """The credentials in `file`, or None without one; raises Refused (exit 78)."""
-    return _load(file, Credentials)
-
-
 def load_parent_login(file: Path) -> ParentLogin | None:
     """The login in `file`, or None without one; raises Refused (exit 78)."""
     return _load(file, ParentLogin)
-
-
-def save_credentials(file: Path, credentials: Credentials) -> None:
-    """Replace a credentials file; raises as save_settings does."""
-    write_private_file(file, _encoded(credentials))
 
 
 def server_address(text: str) -> str:
@@ -161,7 +155,7 @@ def _kind_of(error: Exception) -> str:
     return "it is not JSON"
 
 
-def _encoded(content: Settings | Credentials) -> bytes:
+def _encoded(content: Settings) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 
 
@@ -169,6 +163,8 @@ def _bad_address(why: str) -> Refused:
     return Refused(
         "bad_server_address",
         f"The server's address cannot be used: {why}.",
-        "Give it as https://HOST, or http://localhost:PORT for this computer.",
+        "Give it as https://HOST, http://localhost:PORT for this computer, "
+        "unix:///PATH for a server of yours on a socket, or embedded for the bridge's "
+        "own.",
         exit_code=EXIT_CONFIG,
     )

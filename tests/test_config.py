@@ -15,10 +15,8 @@ from bridge.config import (
     Credentials,
     ParentLogin,
     Settings,
-    load_credentials,
     load_parent_login,
     load_settings,
-    save_credentials,
     save_settings,
     server_address,
 )
@@ -50,12 +48,19 @@ def test_settings_survive_the_disk(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_credentials_survive_the_disk(tmp_path: Path) -> None:
-    file = tmp_path / "parent.json"
-    assert load_credentials(file) is None
-    save_credentials(file, Credentials(TOKEN, connection_id="oauth-local"))
+def test_the_embedded_server_may_be_named_in_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path / "config.json", b'{"server": "embedded"}')
 
-    assert load_credentials(file) == Credentials(TOKEN, connection_id="oauth-local")
+    assert load_settings(file) == Settings()
+    assert load_settings(file, "embedded") == Settings()
+
+
+def test_a_bad_address_is_refused_with_every_choice_there_is(tmp_path: Path) -> None:
+    with pytest.raises(Refused) as refused:
+        load_settings(tmp_path / "config.json", "Embeded")
+
+    for choice in ("https://HOST", "http://localhost:PORT", "unix:///PATH", "embedded"):
+        assert choice in refused.value.sentence()
 
 
 def test_another_server_gets_no_token_of_this_one(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ from msgspec.structs import replace
 from bridge.core.ids import MessageId
 
 FRESH_S = 30.0
+# As many as an attachment keeps rows: what was retracted is withheld at once, so
+# this is only for what is on its way there.
+RETRACTED_KEPT = 2_000
 
 
 class Word(Struct, frozen=True):
@@ -30,7 +33,7 @@ class Releases(Struct, frozen=True):
 
     single: Mapping[MessageId, float] = field(default_factory=dict)
     words: tuple[Word, ...] = ()
-    retracted: frozenset[MessageId] = frozenset()
+    retracted: Mapping[MessageId, None] = field(default_factory=dict)
 
     def is_fresh(self, message_id: MessageId, sequence: int, now: float) -> bool:
         """May this message be shown now?"""
@@ -76,8 +79,12 @@ def alive(releases: Releases, through: int, now: float) -> Releases:
 
 
 def retracted(releases: Releases, message_ids: Iterable[MessageId]) -> Releases:
-    """The server no longer stands by these; that is final."""
-    return replace(releases, retracted=releases.retracted | frozenset(message_ids))
+    """The server no longer stands by these; that is final.
+
+    The newest RETRACTED_KEPT are remembered.
+    """
+    kept = [*releases.retracted, *message_ids][-RETRACTED_KEPT:]
+    return replace(releases, retracted=dict.fromkeys(kept))
 
 
 def resumed(releases: Releases) -> Releases:

@@ -52,6 +52,8 @@ from bridge.errors import Refused
 
 Change = tuple[MessageId, Event]
 _BY_HAND = ("admitted", "processed")
+# Once the server has the receipt it does not send the message any more.
+BY_HAND_KEPT = 2_000
 _UNSURE = (DeliveryState.OFFERED, DeliveryState.AMBIGUOUS)
 _WAITING = (DeliveryState.PENDING, DeliveryState.OFFERING, DeliveryState.RECALLED)
 
@@ -95,11 +97,11 @@ class AttachmentQueue:
         self.stream: trio.CancelScope | None = None
         self.stream_opened_at: float | None = None
         self.heard_server_at: float | None = None
-        self.reported_through = 0
+        self.reported_through = record.offered_through
         # Crash: such an id may still be on its way here
         # (test_an_id_acknowledged_by_hand_is_remembered_over_a_start).
         self.acknowledged_by_hand = {
-            row.message_id
+            row.message_id: None
             for row in self.receipts.values()
             if row.delivery in _BY_HAND and row.message_id not in self.deliveries
         }
@@ -181,7 +183,7 @@ class AttachmentQueue:
             self.receipts[_key(save.receipt)] = save.receipt
             self.wake()
         if isinstance(save, SaveForeignReceipt) and save.receipt.delivery in _BY_HAND:
-            self.acknowledged_by_hand.add(save.receipt.message_id)
+            self._expect_no_more(save.receipt.message_id)
         if isinstance(save, SaveReceiptState):
             self.receipts.pop(_key(save.receipt), None)
         if isinstance(save, SaveDelivery):
@@ -196,6 +198,11 @@ class AttachmentQueue:
             self.submissions.pop(save.submission_id, None)
         if isinstance(save, Forget):
             self.deliveries.forget(save.message_id)
+
+    def _expect_no_more(self, message_id: MessageId) -> None:
+        self.acknowledged_by_hand[message_id] = None
+        while len(self.acknowledged_by_hand) > BY_HAND_KEPT + len(self.receipts):
+            del self.acknowledged_by_hand[next(iter(self.acknowledged_by_hand))]
 
     # ---- the offer that is out ---------------------------------------------------
 

@@ -45,6 +45,8 @@ async def receive(
         event = Received(bridge.clock.wall(), message, wanted)
         for effect in await queue.take([(message.message_id, event)], also):
             queue.count(type(effect).__name__)
+        if is_new:  # at or below the watermark nothing is taken again
+            queue.acknowledged_by_hand.pop(message.message_id, None)
         queue.releases = release.arrived(queue.releases, message.message_id, heard_at)
         queue.wake()
 

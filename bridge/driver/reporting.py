@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import trio
+from msgspec.structs import replace
 
 from bridge.clock import Clock
 from bridge.core import outbox, receipts
-from bridge.core.effects import Save, Send
+from bridge.core.effects import Save, SaveAttachment, Send
 from bridge.core.events import Event, ReceiptRefused, ReceiptTaken, Sent
 from bridge.core.records import Receipt, Submission, SubmissionState
 from bridge.driver.queue import AttachmentQueue
@@ -110,3 +111,8 @@ class Reports:
     async def progress_taken(self, offered_through: int) -> None:
         """See upstream.sender.Outbox."""
         self._queue.reported_through = offered_through
+        async with self._queue.turn:
+            record = self._queue.record
+            if offered_through > record.offered_through and self._queue.is_live:
+                known = replace(record, offered_through=offered_through)
+                await self._queue.commit([SaveAttachment(known)])

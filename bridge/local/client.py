@@ -66,15 +66,6 @@ def call(
             raise _no_answer(request, "ended before it answered") from error
 
 
-def is_running(paths: Paths) -> bool:
-    """True when somebody listens on our socket; nothing is asked."""
-    try:
-        with _connected(paths):
-            return True
-    except BridgeError:
-        return False
-
-
 def _send(connected: socket.socket, frame: bytes, within_s: float) -> None:
     connected.settimeout(within_s)
     # It may have closed before it read everything, and have said why.

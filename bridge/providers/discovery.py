@@ -45,18 +45,6 @@ def program_of(facts: ProcessFacts) -> str | None:
     return None
 
 
-def provider_of(ancestry: Ancestry) -> tuple[str, ProcessFacts] | None:
-    """The first provider process at or above the caller, or None.
-
-    It says what a caller may not do, so that a chain with a gap is read too; only
-    a whole chain may be taken for a permission.
-    """
-    for facts in ancestry.chain:
-        if (name := program_of(facts)) is not None:
-            return name, facts
-    return None
-
-
 def evidence_of(
     ancestry: Ancestry,
     environment_of: EnvironmentOf,

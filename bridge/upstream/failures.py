@@ -19,6 +19,11 @@ from bridge.errors import BridgeError, Invalid, Refused, Unavailable, Unknown
 
 # What a server may say to people and agents through us.
 MESSAGE_LIMIT = 500
+# True whoever asked: what an attached chat sent is kept, a person's command is not.
+ASKED_AGAIN = (
+    "What the bridge keeps goes out by itself; a command of your own has to be run "
+    "again."
+)
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 _NOT_SENT = (
@@ -42,7 +47,7 @@ def not_reached(error: Exception) -> Unavailable:
     return Unavailable(
         "server_unreachable",
         f"The message server cannot be reached ({type(error).__name__}).",
-        "What was to be sent is kept and tried again.",
+        ASKED_AGAIN,
     )
 
 
@@ -52,7 +57,7 @@ def lost(is_repeatable: bool, what: str) -> BridgeError:
         return Unavailable(
             "reply_lost",
             f"The message server did not answer ({what}).",
-            "It is asked again.",
+            ASKED_AGAIN,
         )
     return Unknown(
         "outcome_unknown",

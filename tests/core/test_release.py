@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bridge.core.ids import MessageId
 from bridge.core.release import (
     FRESH_S,
+    RETRACTED_KEPT,
     Releases,
     alive,
     arrived,
@@ -53,6 +54,17 @@ def test_what_was_retracted_is_never_released_again() -> None:
     assert not releases.is_fresh(ONE, 1, now=101.0)
     assert not resumed(releases).is_fresh(ONE, 1, now=101.0)
     assert releases.is_fresh(TWO, 2, now=101.0)
+
+
+def test_what_was_retracted_long_ago_takes_no_room_for_ever() -> None:
+    releases = Releases()
+    for number in range(3):
+        ids = [MessageId(f"msg-{number}-{each}") for each in range(1_000)]
+        releases = retracted(arrived(releases, ids[0], now=100.0), ids)
+
+    assert len(releases.retracted) == RETRACTED_KEPT == 2_000
+    assert not releases.is_fresh(MessageId("msg-1-0"), 1, now=100.0)
+    assert not releases.is_fresh(MessageId("msg-2-0"), 1, now=100.0)
 
 
 def test_an_answer_counts_from_its_request() -> None:

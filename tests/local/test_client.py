@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import EXIT_UNREACHABLE, Invalid, Refused, Unavailable, Unknown
-from bridge.local.client import call, is_running
+from bridge.local.client import call
 from bridge.local.requests import Detach, Hello, MessagesSend
 from bridge.paths import Paths
 from tests.fakes.answering import Answer, answering, read_call, reply
@@ -28,7 +28,6 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
 
 def test_an_answer_is_the_text_of_ok(paths: Paths) -> None:
     with answering(paths.run, reply(b'{"ok":{"pid": 7}}')):
-        assert is_running(paths)
         assert call(paths, Hello()) == b'{"pid": 7}'
 
 
@@ -91,7 +90,6 @@ def test_no_socket_is_a_bridge_that_is_not_running(paths: Paths) -> None:
     assert caught.value.code == "bridge_not_running"
     assert caught.value.exit_code == EXIT_UNREACHABLE
     assert "agentworks up" in caught.value.sentence()
-    assert not is_running(paths)
 
 
 def test_no_state_folder_is_a_bridge_that_is_not_running(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from bridge.core.caller import (
 )
 from bridge.errors import Refused
 from bridge.providers import discovery, process
-from bridge.providers.discovery import evidence_of, live_sessions, provider_of
+from bridge.providers.discovery import evidence_of, live_sessions
 from bridge.providers.known import PROVIDERS, provider_named
 from tests.providers.captured import captured
 from tests.providers.captured import process as program
@@ -73,29 +73,32 @@ class Tree:
 # ---- the nearest provider -------------------------------------------------------
 
 
+def places(tree: Tree) -> list[tuple[str, int]]:
+    """Every provider's program above the caller, the nearest first."""
+    return [(each.provider, each.at) for each in tree.evidence().found]
+
+
 def test_the_first_provider_upward_counts() -> None:
     tree = Tree(ASK, SHELL, CODEX, BASH, CLAUDE, INIT)
-    found = provider_of(tree.ancestry)
 
-    assert found == ("codex", tree.ancestry.chain[2])
+    assert places(tree) == [("codex", 2), ("claude", 4)]
 
 
 def test_a_plain_terminal_has_no_provider() -> None:
-    assert provider_of(Tree(BASH, INIT).ancestry) is None
+    assert places(Tree(BASH, INIT)) == []
 
 
 def test_a_provider_is_seen_also_in_a_chain_with_a_gap() -> None:
-    whole = Tree(BASH, CLAUDE).ancestry
+    tree = Tree(BASH, CLAUDE)
+    tree.ancestry = replace(tree.ancestry, whole=False, reason="gone")
 
-    assert provider_of(replace(whole, whole=False, reason="gone")) is not None
+    assert places(tree) == [("claude", 1)]
 
 
 def test_a_sandboxed_command_belongs_to_codex_and_not_to_its_sandbox() -> None:
     tree = Tree(BASH, SANDBOX, ("/opt/bwrap", "bwrap"), SANDBOX, CODEX, INIT)
-    found = provider_of(tree.ancestry)
 
-    assert found is not None
-    assert found[1] is tree.ancestry.chain[4]
+    assert places(tree) == [("codex", 4)]
 
 
 def test_without_looking_above_a_hook_is_one_and_counts_as_nested() -> None:

@@ -109,6 +109,7 @@ async def test_what_was_certainly_not_sent_may_be_tried_later(
 
     assert isinstance(found, Unavailable)
     assert found.code == "server_unreachable"
+    assert "a command of your own has to be run again" in found.hint
 
 
 _LOST: list[Answer | Exception] = [
@@ -126,7 +127,11 @@ _LOST: list[Answer | Exception] = [
 async def test_a_lost_answer_of_a_repeatable_question_is_unavailable(
     calling: Callers, script: Answer | Exception
 ) -> None:
-    assert isinstance(await failure(calling, script), Unavailable)
+    found = await failure(calling, script)
+
+    assert isinstance(found, Unavailable)
+    assert found.code == "reply_lost"
+    assert "a command of your own has to be run again" in found.hint
 
 
 @pytest.mark.parametrize(
