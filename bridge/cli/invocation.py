@@ -68,9 +68,11 @@ class Invocation:
         except Unavailable as error:
             if error.code != "bridge_not_running":
                 raise
+            from bridge.cli import managed
             from bridge.service.refusal import explained
 
-            raise explained(self.paths, error) from error
+            why = managed.explained(self.paths, error)
+            raise explained(self.paths, why) from error
 
     def ask_for(
         self, answer: type[Answer], request: Request, answer_s: float | None = None

@@ -123,6 +123,20 @@ def start(
     return _until_answering(paths, clock, service), True
 
 
+def explained(paths: Paths, not_running: Unavailable) -> Unavailable:
+    """Why nobody answers, where a service should be running."""
+    service = usable(paths)
+    standing = None if service is None else standing_of(service)
+    if service is None or standing is None or not standing.is_failed:
+        return not_running
+    return Unavailable(
+        "service_failed",
+        f"The AgentWorks bridge is not running: {service.kind} has it as a service"
+        " that failed, so nothing was done.",
+        "Its log says why: agentworks bridge logs. To try again: agentworks up",
+    )
+
+
 def _require_same(service: Service, arguments: Sequence[str]) -> None:
     plan = service.plan()
     missing = [] if plan is None else [w for w in arguments if w not in plan.command]

@@ -8,6 +8,7 @@ reason which cannot be kept or read changes nothing else.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
@@ -17,13 +18,22 @@ from msgspec import Struct
 
 from bridge.clock import Clock, rfc3339
 from bridge.core.visible import one_line
-from bridge.errors import EXIT_CONFIG, EXIT_OK, BridgeError, Refused
+from bridge.errors import (
+    EXIT_CONFIG,
+    EXIT_OK,
+    EXIT_UNREACHABLE,
+    BridgeError,
+    Refused,
+)
 from bridge.paths import Paths, read_private_file, write_private_file
 
 ANOTHER_RUNS = "already_running"
 """The code of a start beside a bridge that runs: it will not change by waiting."""
 
+# Starts that fail so slowly come never to systemd's limit, ten in a minute.
+PAUSE_S = 8.0
 _FILE_LIMIT = 16 * 1024  # bytes
+_LINE_LIMIT = 4000  # characters
 
 
 class Supervisor(StrEnum):
@@ -43,26 +53,30 @@ class Refusal(Struct, frozen=True):
 
 
 def supervised(
-    paths: Paths, supervisor: Supervisor, clock: Clock, serve: Callable[[], int]
+    paths: Paths,
+    supervisor: Supervisor,
+    clock: Clock,
+    serve: Callable[[], int],
+    pause: Callable[[float], None] = time.sleep,
 ) -> int:
     """The exit code of `serve`, as this service manager has to be told.
 
     systemd leaves a bridge alone that ended with 78; launchd starts again whatever
-    did not end with 0, every ten seconds for ever. What a new start may mend is
-    raised as it is.
+    did not end with 0, every ten seconds for ever. What may pass by itself, such as
+    a journal that another program holds, is tried again for as long as it takes:
+    the pause before it ends keeps it from using up systemd's starts.
     """
     try:
         return serve()
     except BridgeError as error:
-        if error.exit_code != EXIT_CONFIG and error.code != ANOTHER_RUNS:
-            raise
+        sys.stderr.write(f"Error: {one_line(error.sentence(), limit=_LINE_LIMIT)}\n")
+        if error.exit_code == EXIT_UNREACHABLE and error.code != ANOTHER_RUNS:
+            pause(PAUSE_S)
+            return error.exit_code
+        if error.exit_code not in (EXIT_CONFIG, EXIT_UNREACHABLE):
+            return error.exit_code
         keep(paths, error, clock)
-        if supervisor is Supervisor.LAUNCHD:
-            sys.stderr.write(f"Error: {one_line(error.sentence())}\n")
-            return EXIT_OK
-        raise Refused(
-            error.code, error.message, error.hint, exit_code=EXIT_CONFIG
-        ) from error
+        return EXIT_OK if supervisor is Supervisor.LAUNCHD else EXIT_CONFIG
 
 
 def keep(paths: Paths, error: BridgeError, clock: Clock) -> None:

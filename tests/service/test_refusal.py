@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from bridge import assets
 from bridge.errors import (
     EXIT_CONFIG,
     BridgeError,
+    Refused,
     StorageBroken,
     StorageFull,
     Unavailable,
@@ -16,6 +18,7 @@ from bridge.errors import (
 from bridge.paths import Paths
 from bridge.service import refusal
 from bridge.service.refusal import Supervisor, supervised
+from bridge.service.systemd import UNIT
 from tests.fakes.clock import FakeClock
 
 DAMAGED = StorageBroken(
@@ -33,30 +36,30 @@ def paths(tmp_path: Path) -> Paths:
     return made
 
 
-def ended(paths: Paths, supervisor: Supervisor, error: BridgeError) -> int:
-    """What the manager sees: the exit code, raised or returned."""
+def ended(
+    paths: Paths, supervisor: Supervisor, error: BridgeError
+) -> tuple[int, list[float]]:
+    """What the manager sees, and the pauses before."""
+    pauses: list[float] = []
 
     def serve() -> int:
         raise error
 
-    try:
-        return supervised(paths, supervisor, FakeClock(), serve)
-    except BridgeError as raised:
-        return raised.exit_code
+    return supervised(paths, supervisor, FakeClock(), serve, pauses.append), pauses
 
 
 @PERMANENT
 def test_what_only_a_person_can_mend_ends_with_78_under_systemd(
     paths: Paths, error: BridgeError
 ) -> None:
-    assert ended(paths, Supervisor.SYSTEMD, error) == EXIT_CONFIG
+    assert ended(paths, Supervisor.SYSTEMD, error) == (EXIT_CONFIG, [])
 
 
 @PERMANENT
 def test_what_only_a_person_can_mend_ends_with_0_under_launchd(
     paths: Paths, error: BridgeError, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ended(paths, Supervisor.LAUNCHD, error) == 0
+    assert ended(paths, Supervisor.LAUNCHD, error) == (0, [])
     assert capsys.readouterr().err == f"Error: {error.sentence()}\n"
 
 
@@ -84,10 +87,25 @@ def test_a_refused_start_leaves_its_reason_in_a_private_file(
     ],
     ids=lambda e: str(e.code),
 )
-def test_what_a_new_start_may_mend_is_left_to_the_manager(
+def test_what_may_pass_is_left_to_the_manager_too_slowly_for_its_limit(
     paths: Paths, supervisor: Supervisor, error: BridgeError
 ) -> None:
-    assert ended(paths, supervisor, error) == error.exit_code != 0
+    assert ended(paths, supervisor, error) == (75, [refusal.PAUSE_S])
+    assert refusal.kept(paths) is None
+
+
+def test_a_failed_start_that_may_pass_never_uses_up_the_starts_of_the_unit() -> None:
+    unit = (assets.folder("systemd") / UNIT).read_text()
+    told = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
+
+    one_s = refusal.PAUSE_S + float(told["RestartSec"])
+    assert one_s * int(told["StartLimitBurst"]) > float(told["StartLimitIntervalSec"])
+
+
+def test_any_other_failure_keeps_its_exit_code(paths: Paths) -> None:
+    odd = Refused("odd", "It is odd.")
+
+    assert ended(paths, Supervisor.SYSTEMD, odd) == (odd.exit_code, [])
     assert refusal.kept(paths) is None
 
 
@@ -104,7 +122,7 @@ def test_a_state_folder_that_cannot_be_used_keeps_no_reason_and_changes_nothing_
 ) -> None:
     paths.refused.symlink_to(paths.state / "elsewhere")
 
-    assert ended(paths, Supervisor.SYSTEMD, DAMAGED) == EXIT_CONFIG
+    assert ended(paths, Supervisor.SYSTEMD, DAMAGED) == (EXIT_CONFIG, [])
     assert not (paths.state / "elsewhere").exists()
     assert refusal.kept(paths) is None
 

@@ -200,6 +200,8 @@ async def test_a_stop_ends_also_a_service_that_would_just_be_started_again(
     pid = await house.installed("[Service]\nRestartSec=30\n")
     os.kill(pid, signal.SIGKILL)
     await house.systemd.until("SubState", "auto-restart")
+    seen = await house.type("bridge", "status")
+    assert (seen.exit, "has it as a service that failed" in seen.err) == (75, True)
 
     assert (await house.type("bridge", "stop")).out == "The bridge is not running.\n"
 

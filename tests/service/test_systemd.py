@@ -202,3 +202,17 @@ def test_a_computer_without_systemctl_has_no_manager_that_answers(
 
     assert not Systemd().answers()
     assert Systemd().logout_note() == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_told"), [("no", True), ("yes", False), ("", False)]
+)
+def test_who_has_no_lingering_is_told_what_a_logout_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str, is_told: bool
+) -> None:
+    loginctl = tmp_path / "loginctl"
+    loginctl.write_text(f"#!/bin/sh\necho {answer}\n")
+    loginctl.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    assert ("loginctl enable-linger" in Systemd().logout_note()) is is_told
