@@ -204,3 +204,18 @@ def test_a_row_without_a_body_counts_as_a_row(file: RealFile) -> None:
     deliveries.save(file.writing, in_state(1, DeliveryState.OFFERED))
 
     assert file.reading(deliveries.usage) == {ATTACHMENT_ID: Usage(1, 0)}
+
+
+def test_whether_it_was_shown_is_looked_up_by_its_own_id(file: RealFile) -> None:
+    """However many attachments there are: this is asked for each message."""
+    asked: list[str] = []
+    file.opened.guard.set_trace_callback(asked.append)
+    file.reading(deliveries.was_offered, AGENT_ID, MESSAGE_ID)
+    file.opened.guard.set_trace_callback(None)
+
+    (question,) = asked
+    plan = file.opened.guard.execute(f"EXPLAIN QUERY PLAN {question}").fetchall()
+    assert [row[3].partition(" (")[0] for row in plan] == [
+        "SEARCH delivery USING INDEX delivery_by_message",
+        "SEARCH attachment USING INDEX sqlite_autoindex_attachment_1",
+    ]
