@@ -169,7 +169,7 @@ class Stage:
 
     async def start_server(self) -> int:
         """Start it alone on a private socket; its pid, once it listens."""
-        self.server = await self._start(
+        self.server = await self.start(
             "server.log", *self.server_command, str(self.socket)
         )
         await until(
@@ -208,14 +208,17 @@ class Stage:
 
     # ---- scripts ------------------------------------------------------------------
 
-    async def start_script(self, program: str = demo_script.__file__) -> Script:
+    async def start_script(
+        self, program: str = demo_script.__file__, *words: str
+    ) -> Script:
         """A process that lives until the stage closes, and answers lines."""
-        process = await self._start(
+        process = await self.start(
             "scripts.log",
             sys.executable,
             "-I",
             "-S",
             program,
+            *words,
             pipes=subprocess.PIPE,
         )
         return Script(process, self.paths.state)
@@ -255,9 +258,10 @@ class Stage:
         except FileNotFoundError:
             return ""
 
-    async def _start(
+    async def start(
         self, log: str, *command: str, pipes: int = subprocess.DEVNULL
     ) -> trio.Process:
+        """Start anything; it ends with the stage."""
         # One short open of a local file, as everywhere in the command line.
         with open(self.folder / log, "ab") as errors:  # noqa: ASYNC230
             process = await trio.lowlevel.open_process(

@@ -20,6 +20,9 @@ import trio
 
 from bridge.cli.apart import started_apart
 from bridge.service.background import clean_environment
+from tests.benchmarks.backlog import backlog_rows
+from tests.benchmarks.curves import crowd_rows
+from tests.benchmarks.fanout import fanout_rows
 from tests.benchmarks.footprint import bridge_rows, embedded_rows
 from tests.benchmarks.hcom import hcom_rows
 from tests.benchmarks.hooks import hook_rows, mail_rows
@@ -61,6 +64,12 @@ async def measure_in(folder: Path, choice: Choice) -> None:
         rivals = await hcom_rows(shop, choice, folder / "hcom")
     tell(f"memory and idle time, {choice.settle_s:.0f} s")
     rows += [*await embedded_rows(folder / "embedded", choice), *rivals]
+    tell("curves: 1, 100 and 1,000 attachments")
+    rows += await crowd_rows(folder / "crowd")
+    tell("a long backlog")
+    rows += await backlog_rows(folder / "backlog")
+    tell("every stream woken at once")
+    rows += await fanout_rows(folder / "fanout")
     (folder / _ROWS).write_bytes(msgspec.json.encode(rows))
 
 

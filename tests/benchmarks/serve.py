@@ -22,7 +22,14 @@ MANY = 1_000_000
 
 async def serve(socket: Path) -> None:
     clock = SystemClock()
-    settings = Settings(conversation_hourly=MANY, conversation_messages=MANY)
+    settings = Settings(
+        conversation_hourly=MANY,
+        conversation_messages=MANY,
+        names=MANY,
+        names_per_account=MANY,
+        streams=MANY,
+        connections=MANY,
+    )
     database = locate().server / "server.sqlite3"
     log = open_log(sys.stderr, clock)
     with trio.open_signal_receiver(signal.SIGTERM) as signals:

@@ -132,10 +132,14 @@ class Workshop:
         """The text of the message that was sent last."""
         return f"Message number {self._number}: shall we look at the parser together?"
 
-    def send(self, name: str) -> int:
-        """A new message straight to the server: when it was accepted (ns)."""
+    def send(self, name: str, characters: int = 0) -> int:
+        """A new message straight to the server: when it was accepted (ns).
+
+        As long as its text, or as `characters` if that is more.
+        """
         self._number += 1
-        said = {"target": f"agent:{name}", "message": self.newest}
+        text = self.newest.ljust(characters, ".")
+        said = {"target": f"agent:{name}", "message": text}
         arguments = {"action": "send", **said}
         answer = self._http.post(
             "/api/external/v1/call", json={"name": "messages", "arguments": arguments}
@@ -149,7 +153,7 @@ class Workshop:
         """Until so many messages wait in the journal."""
         with trio.fail_after(ARRIVES_S):
             while True:
-                if self._waiting() == count:
+                if self.waiting() == count:
                     return
                 await trio.sleep(_LOOK_S)
 
@@ -180,7 +184,8 @@ class Workshop:
         self._http.close()
         self._journal.close()
 
-    def _waiting(self) -> int:
+    def waiting(self) -> int:
+        """How many messages of all attachments wait in the journal."""
         asked = "SELECT count(*) FROM delivery WHERE state = 'pending'"
         return int(self._journal.execute(asked).fetchone()[0])
 
