@@ -24,6 +24,11 @@ def built_ask(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def computer(tmp_path: Path, built_ask: Path) -> AsyncIterator[Computer]:
-    """A computer on which nothing runs yet."""
+    """A computer on which nothing runs yet; each use of it is a canary test.
+
+    Fault row 45: at the end of each journey nothing that it left, and no process
+    that still runs, shows a message or a token.
+    """
     async with computer_in(tmp_path, built_ask) as made:
         yield made
+        assert made.canaries.look() == []
