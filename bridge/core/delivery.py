@@ -209,7 +209,7 @@ TABLE: dict[DeliveryState, dict[type[Event], Rule[DeliveryState]]] = {
         Retracted: _NOTHING,
         LeaseEnded: _NOTHING,
         Aged: _RETIRED,
-        Pressure: _NOTHING,
+        Pressure: _RETIRED,
     },
     PROCESSED: {
         Received: _COUNT,
@@ -239,7 +239,7 @@ TABLE: dict[DeliveryState, dict[type[Event], Rule[DeliveryState]]] = {
         Retracted: _NOTHING,
         LeaseEnded: _NOTHING,
         Aged: _RETIRED,
-        Pressure: _NOTHING,
+        Pressure: _RETIRED,
     },
     RETIRED: {
         Received: _COUNT,

@@ -144,10 +144,13 @@ def retire_under_pressure(
 ) -> tuple[Delivery, ...]:
     """At most `count` that are to hear Pressure, the least needed first.
 
-    Processed ones, oldest first; then offered and ambiguous ones whose id the
-    agent was told of, oldest first.
+    Processed ones; then offered and ambiguous ones whose id the agent was told of;
+    then withheld ones, and last those that the agent has and has not dealt with: it
+    can still say so. Each kind oldest first.
     """
     kept = sorted(deliveries, key=lambda delivery: delivery.sequence)
     processed = [row for row in kept if row.state is DeliveryState.PROCESSED]
     named = [row for row in kept if row.state in _UNSURE and row.named]
-    return tuple([*processed, *named][: max(0, count)])
+    withheld = [row for row in kept if row.state is DeliveryState.WITHHELD]
+    admitted = [row for row in kept if row.state is DeliveryState.ADMITTED]
+    return tuple([*processed, *named, *withheld, *admitted][: max(0, count)])

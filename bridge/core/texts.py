@@ -208,7 +208,7 @@ def told_person(code: str, name: str) -> str:
         ),
         "journal_full": (
             f"There was no room for another message of {who}, so the server keeps "
-            "the rest of them until its chat has taken what waits here."
+            "the rest of them until there is. Its next turns make room."
         ),
         "room_again": f"There is room again for the messages of {who}.",
         "stream_stuck": (

@@ -144,6 +144,7 @@ EXPECTED = {
         "Admitted": "Answer",
         "Processed": "processed: SaveReceipt Answer SendReceipt",
         "Aged": "retired: Forget",
+        "Pressure": "retired: Forget",
     },
     "processed": {
         "Admitted": "Answer",
@@ -155,6 +156,7 @@ EXPECTED = {
         "Admitted": "Refuse",
         "Processed": "Refuse",
         "Aged": "retired: Forget",
+        "Pressure": "retired: Forget",
     },
     "retired": {
         "Admitted": FOREIGN,

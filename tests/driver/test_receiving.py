@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bridge.core.effects import SaveAttachment, SaveForeignReceipt
-from bridge.core.events import Processed
+from bridge.core.events import Admitted, Processed, Retracted
 from bridge.core.ids import AttachmentId
 from bridge.core.quota import Limits
 from bridge.core.records import DeliveryState, OfferOutcome, Receipt
@@ -16,7 +16,7 @@ from bridge.driver.bridge import Bridge
 from bridge.driver.offering import make_offer
 from bridge.driver.queue import AttachmentQueue
 from tests.core.examples import BOB
-from tests.driver.desk import OCCASION, Route, incoming, open_bridge
+from tests.driver.desk import OCCASION, Route, advance, incoming, open_bridge
 
 INTRODUCED = replace(BOB, setup_at=1.0, guidance_at=1_790_000_000.0)
 
@@ -145,6 +145,48 @@ async def test_what_was_dealt_with_makes_room_for_what_the_server_keeps(
         assert not is_full(queue)
         assert len(queue.deliveries) == 7
         assert len(queue.in_state(DeliveryState.PENDING)) == 6
+
+
+async def test_an_agent_that_never_says_a_word_does_not_stay_at_the_wall(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        bridge.limits = Limits(rows=5)
+        queue = await attached(bridge)
+        for number in range(1, 7):
+            await receiving.receive(bridge, queue, incoming(number), 1000.0)
+        route = Route(OfferOutcome.EMITTED, OfferOutcome.EMITTED)
+        await make_offer(queue, OCCASION, bridge.clock, route.emit)
+        await receiving.look_for_room(bridge, queue)
+        assert is_full(queue)
+
+        advance(bridge, 600)
+        await make_offer(queue, OCCASION, bridge.clock, route.emit)
+        await receiving.look_for_room(bridge, queue)
+
+        assert "may not have reached you" in route.texts[1]
+        assert not is_full(queue)
+
+
+async def test_what_was_taken_back_or_only_admitted_does_not_keep_the_wall(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        bridge.limits = Limits(rows=6)
+        queue = await attached(bridge)
+        for number in range(1, 8):
+            await receiving.receive(bridge, queue, incoming(number), 1.0)
+        at = bridge.clock.wall()
+        ids = [incoming(number).message_id for number in range(1, 7)]
+        async with queue.turn:
+            await queue.take([(id_, Retracted(at, "revoked")) for id_ in ids[:1]])
+            await queue.take([(id_, Admitted(at)) for id_ in ids[1:]])
+
+        await receiving.look_for_room(bridge, queue)
+
+        assert not is_full(queue)
+        assert len(queue.deliveries) == 4
+        assert ids[0] not in queue.deliveries
 
 
 async def test_a_lack_of_bytes_forgets_no_row(tmp_path: Path) -> None:
