@@ -60,7 +60,7 @@ def measured(folder: Path, **tests: str) -> tuple[int, list[str]]:
     ended = subprocess.run(
         [sys.executable, "-c", RUN],
         cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        env={"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
