@@ -143,7 +143,7 @@ def main(words: list[str]) -> int:
     )
     said.add_argument("--seed", default="", help="of an earlier run")
     said.add_argument("--agents", type=int, default=50)
-    said.add_argument("--pace", type=float, default=0.5, help="seconds between deeds")
+    said.add_argument("--pace", type=float, default=0.35, help="seconds between deeds")
     said.add_argument("--keep", action="store_true", help="keep the folder")
     options = said.parse_args(words)
     seed = options.seed or SystemClock().random_bytes(4).hex()

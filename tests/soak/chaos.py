@@ -24,7 +24,7 @@ QUIET_S = 2.0
 _AT_BOTH_DOORS = ("silent", "garbage", "giant", "half", "flood")
 _MEND_EVERY_S = 0.5
 FEWEST = 40
-_KILLS = {"kill_bridge": 9.0, "kill_server": 12.0}
+_KILLS = {"kill_bridge": 11.0, "kill_server": 14.0}
 # Seconds between two of a kind, on average.
 _EVERY_S = {
     "freeze_bridge": 13.0,
