@@ -144,14 +144,14 @@ class Computer:
         self.install()
         chosen = ["--server", server] if server else []
         command = ["-m", "bridge", *chosen, "bridge", "run", *words]
-        return await self._run(command, "bridge")
+        return await self.run(command, "bridge")
 
     async def start_server(self, **limits: float) -> Running:
         """A server alone on its socket, with the login for our bridge."""
         self.paths.prepare()
         database = self.paths.server / "server.sqlite3"
         words = [str(self.server_socket), str(database), json.dumps(limits)]
-        server = await self._run([str(RIG / "run_server.py"), *words], "server")
+        server = await self.run([str(RIG / "run_server.py"), *words], "server")
         await server.until(self._server_serves, "the server's login")
         return server
 
@@ -170,7 +170,8 @@ class Computer:
     def _server_serves(self) -> bool:
         return self.server_socket.exists() and self.paths.parent_token.exists()
 
-    async def _run(self, command: list[str], name: str) -> Running:
+    async def run(self, command: list[str], name: str) -> Running:
+        """A program of our interpreter with this person's environment."""
         number = len(list(self.records.iterdir()))
         record = self.records / f"{number:02d}-{name}"
         return await self._things.enter_async_context(
