@@ -62,6 +62,10 @@ class ChildTokens(Struct, frozen=True):
     refresh_token: str
     expires_in: int
 
+    def __repr__(self) -> str:
+        """Never a token."""
+        return f"ChildTokens(connection_id={self.connection_id!r})"
+
 
 class Attached(Struct, frozen=True):
     """The answer: the lease, and what a newly attached session needs."""

@@ -87,6 +87,10 @@ class Tokens(Struct, frozen=True):
     expires_in: int
     scopes: str
 
+    def __repr__(self) -> str:
+        """Never a token."""
+        return f"Tokens(expires_in={self.expires_in})"
+
 
 def digest(token: str) -> str:
     """What is stored of a token."""
