@@ -20,6 +20,7 @@ from bridge.paths import STATE_VARIABLE, Paths
 from bridge.service.refusal import Supervisor
 
 ANSWER_S = 10.0
+_RUNTIME = "XDG_RUNTIME_DIR"
 # What decides where the person's files are and what is found on PATH. A manager
 # gives HOME and the rest of a session's variables itself.
 _KEPT = ("AGENTWORKS_CONFIG", "PATH", "PYTHONPATH", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
@@ -115,6 +116,18 @@ def planned(
     return Plan(command, variables)
 
 
+def session_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables by which a manager's tool finds it.
+
+    A coding agent's shell may lack the runtime folder; that must not make it start
+    a second bridge beside the service.
+    """
+    runtime = Path(f"/run/user/{os.getuid()}")
+    if environment.get(_RUNTIME) or not runtime.is_dir():
+        return environment
+    return {**environment, _RUNTIME: str(runtime)}
+
+
 def ask(*command: str, within_s: float = ANSWER_S) -> subprocess.CompletedProcess[str]:
     """Run a manager's own tool; raises Unavailable when it is not there or silent."""
     try:
@@ -124,6 +137,7 @@ def ask(*command: str, within_s: float = ANSWER_S) -> subprocess.CompletedProces
             capture_output=True,
             text=True,
             errors="replace",
+            env=session_environment(os.environ),
             timeout=within_s,
             check=False,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -23,10 +23,11 @@ IMPATIENT = "[Service]\nWatchdogSec=4\nRestartSec=100ms\n"
 
 
 def status(pid: int, name: str) -> str:
-    """One line of what the kernel says of a process."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return line.partition(":")[2].strip()
+    """One line of what the kernel says of a process; empty when it is gone."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                return line.partition(":")[2].strip()
     return ""
 
 
@@ -219,7 +220,11 @@ async def test_an_installation_hands_over_the_bridge_that_runs(house: Serviced) 
     again = await house.type("up", "--json")
 
     assert pid != before["pid"]
-    assert not Path(f"/proc/{before['pid']}").exists()
+
+    async def is_gone() -> bool:
+        return status(before["pid"], "State")[:1] in ("", "Z")
+
+    await until_some(is_gone, "the end of the bridge before")
     assert again.document["pid"] == pid
     assert (await house.type("bridge", "install", "--json")).document["pid"] == pid
 

@@ -27,6 +27,8 @@ class Terminal:
 @pytest.fixture
 async def terminal(computer: Computer) -> AsyncIterator[Terminal]:
     computer.install()
+    # Not the developer's own systemd either.
+    computer.environment["XDG_RUNTIME_DIR"] = str(computer.home)
     async with puppet(computer.environment, TERMINAL) as process:
         made = Terminal(process.do)
         yield made
