@@ -191,7 +191,7 @@ async def test_many_hooks_at_once_print_a_message_once(
     await computer.until_row("bob", pending=1)
 
     async def printed() -> int:
-        return sum("one for all of you" in one for one in await bob.stop_at_once(10))
+        return sum("one for all of you" in one for one in await bob.stop_at_once(20))
 
     assert await until_some(printed, "the message in one of them") == 1
     assert await bob.stop() == ""
