@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def gather(
     server: Path,
     kills: Iterable[Kill],
     dropped: Iterable[str],
-    unregistered: Iterable[str],
+    unregistered: Mapping[str, float],
     attached: Iterable[str],
 ) -> Evidence:
     """Everything; `attached` are the names whose scripts lived to the end."""
@@ -68,7 +68,7 @@ def gather(
             kills=tuple(kills),
             dropped=frozenset(dropped),
             attached=_attached(kept, set(attached)),
-            unregistered=frozenset(unregistered),
+            unregistered=unregistered,
         )
     finally:
         kept.close()

@@ -102,7 +102,8 @@ class Evidence(Struct, frozen=True):
 
     `dropped` are submission ids that a detach listed to the person as never sent;
     `attached` are the names that had a living chat at the end, with the highest
-    sequence that the journal had taken; `unregistered` are the names that are gone.
+    sequence that the journal had taken; `unregistered` are the names that are gone,
+    and since when.
     """
 
     attempts: tuple[Attempt, ...] = ()
@@ -114,4 +115,4 @@ class Evidence(Struct, frozen=True):
     kills: tuple[Kill, ...] = ()
     dropped: frozenset[str] = frozenset()
     attached: Mapping[str, int] = {}
-    unregistered: frozenset[str] = frozenset()
+    unregistered: Mapping[str, float] = {}

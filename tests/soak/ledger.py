@@ -21,6 +21,8 @@ from tests.soak.facts import NOWHERE, Ack, Evidence, Handed, Hook, Row, Stored
 
 # A daemon that dies after a hook has ended may not have saved how it ended.
 SAVED_WITHIN_S = 2.0
+# The promise is 30 s and a round trip; a bridge may have stood still meanwhile.
+RELEASED_FOR_S = 36.0
 CLASSES = ("processed", "admitted", "offered", "unsure", "pending", "withheld")
 _CUT_KINDS = frozenset({"killed", "dropped", "waited"})
 _UNSHOWN_KINDS = frozenset({"refused", "forged"})
@@ -134,6 +136,8 @@ class Books:
         yield from self._deeds_forgotten()
         yield from self._unsure_without_cause()
         yield from self._unsure_named_wrongly()
+        yield from self._shown_too_late()
+        yield from self._server_not_told()
         yield from self._said_twice()
         yield from self._out_of_order()
 
@@ -269,6 +273,28 @@ class Books:
         """The offer that named it may have been cut off as well."""
         cuts = self.causes().get(self._stored[message_id].recipient, ())
         return len(cuts) > 1 and any(row.named for row in self._rows[message_id])
+
+    def _shown_too_late(self) -> Iterator[Fault]:
+        for id_, pairs in self._handed.items():
+            message = self._stored.get(id_)
+            gone_at = self._all.unregistered.get(message.sender) if message else None
+            if gone_at is None:
+                continue
+            if any(hook.began > gone_at + RELEASED_FOR_S for hook, _ in pairs):
+                yield Fault(id_, "shown long after its sender was gone")
+
+    def _server_not_told(self) -> Iterator[Fault]:
+        """What a living agent was offered, or perhaps was, the server knows."""
+        wanted = {"offered": "offered", "ambiguous": "unsure"}
+        for message in self._all.stored:
+            if message.recipient not in self._all.attached:
+                continue
+            for row in self._rows[message.message_id]:
+                observed = wanted.get(row.state, message.observed)
+                if observed != message.observed and message.delivery not in _DEEDS:
+                    yield Fault(
+                        row.message_id, f"{row.state}, and not so at the server"
+                    )
 
     def _said_twice(self) -> Iterator[Fault]:
         said: Counter[str] = Counter()

@@ -23,10 +23,14 @@ from tests.soak.ledger import balance
 
 SENT = Attempt("ann", "ann-1", "accepted", message_id="msg-1")
 ACCEPTED = Outgoing("ann-1", "ann", "accepted", "msg-1")
-STORED = Stored("msg-1", "ann-1", "ann", "bob", "conv-1", 500_000_001)
+STORED = Stored(
+    "msg-1", "ann-1", "ann", "bob", "conv-1", 500_000_001, observed="offered"
+)
 ROW = Row("msg-1", "bob", "offered", offer_id="offer-1")
 HOOK = Hook("bob", "plain", began=10.0, ended=10.1, handed=(Handed("msg-1"),))
 UNSURE = replace(ROW, state="ambiguous")
+UNTOLD = replace(STORED, observed="")
+STORED_UNSURE = replace(STORED, observed="unsure")
 HERE = {"ann": 500_000_000, "bob": 500_000_001}
 
 # One message from ann to bob, printed by bob's hook.
@@ -62,7 +66,7 @@ def test_one_message_that_was_printed_balances() -> None:
 
 
 def test_a_message_that_the_journal_took_and_has_no_more_is_lost() -> None:
-    ledger = balance(but(rows=(), hooks=()))
+    ledger = balance(but(rows=(), hooks=(), stored=(UNTOLD,)))
 
     assert not ledger.balances
     assert [each.id for each in ledger.faults] == ["msg-1"]
@@ -72,7 +76,7 @@ def test_a_message_that_the_journal_took_and_has_no_more_is_lost() -> None:
 def test_a_message_that_never_reached_a_living_agent_is_stuck() -> None:
     away = {"ann": 500_000_000, "bob": 500_000_000}
 
-    assert "stuck" in faults(but(rows=(), hooks=(), attached=away))[0]
+    assert "stuck" in faults(but(rows=(), hooks=(), stored=(UNTOLD,), attached=away))[0]
 
 
 @pytest.mark.parametrize("answer", ["accepted", "queued"])
@@ -151,7 +155,9 @@ def test_a_message_that_could_not_be_printed_is_handed_again() -> None:
 def test_a_message_that_was_handed_and_is_pending_would_be_repeated() -> None:
     pending = replace(ROW, state="pending")
 
-    assert "would be repeated" in " ".join(faults(but(rows=(pending,), attached={})))
+    assert "would be repeated" in " ".join(
+        faults(but(rows=(pending,), stored=(UNTOLD,), attached={}))
+    )
 
 
 def test_one_submission_that_became_two_messages_is_a_fault() -> None:
@@ -174,16 +180,18 @@ def test_a_sender_that_was_told_another_id_is_a_fault() -> None:
 def test_an_unsure_message_without_a_kill_is_a_fault() -> None:
     named = replace(HOOK, handed=(), unsure=("msg-1",), began=20.0, ended=20.1)
 
-    assert faults(but(rows=(UNSURE,), hooks=(HOOK, named))) == [
-        "1 unsure offers for 0 cut hooks"
-    ]
+    assert faults(
+        but(rows=(UNSURE,), stored=(STORED_UNSURE,), hooks=(HOOK, named))
+    ) == ["1 unsure offers for 0 cut hooks"]
 
 
 @pytest.mark.parametrize("at", [10.05, 11.0])
 def test_a_kill_of_the_bridge_explains_one_unsure_offer(at: float) -> None:
     named = replace(HOOK, handed=(), unsure=("msg-1",), began=20.0, ended=20.1)
     killed = (Kill(at, "bridge"),)
-    ledger = balance(but(rows=(UNSURE,), hooks=(HOOK, named), kills=killed))
+    ledger = balance(
+        but(rows=(UNSURE,), stored=(STORED_UNSURE,), hooks=(HOOK, named), kills=killed)
+    )
 
     assert ledger.balances
     assert (ledger.unsure_offers, ledger.causes) == (1, 1)
@@ -194,17 +202,21 @@ def test_a_hook_that_was_killed_explains_one_unsure_offer(kind: str) -> None:
     cut = replace(HOOK, kind=kind)
     named = replace(HOOK, handed=(), unsure=("msg-1",), began=20.0, ended=20.1)
 
-    assert balance(but(rows=(UNSURE,), hooks=(cut, named))).balances
+    assert balance(
+        but(rows=(UNSURE,), stored=(STORED_UNSURE,), hooks=(cut, named))
+    ).balances
 
 
 def test_one_kill_does_not_explain_two_unsure_offers() -> None:
-    other = replace(STORED, message_id="msg-2", submission_id="ann-2", sequence=2)
+    other = replace(
+        STORED_UNSURE, message_id="msg-2", submission_id="ann-2", sequence=2
+    )
     rows = (UNSURE, replace(UNSURE, message_id="msg-2", offer_id="offer-2"))
     cut = replace(HOOK, kind="dropped")
     named = replace(HOOK, handed=(), unsure=("msg-1", "msg-2"), began=20.0)
     over = but(
         attempts=(SENT, replace(SENT, submission_id="ann-2", message_id="msg-2")),
-        stored=(STORED, other),
+        stored=(STORED_UNSURE, other),
         rows=rows,
         hooks=(cut, named),
     )
@@ -221,13 +233,15 @@ def test_a_kill_of_something_else_or_at_another_time_explains_nothing(
     named = replace(HOOK, handed=(), unsure=("msg-1",), began=20.0, ended=20.1)
     killed = (Kill(at, which),)
 
-    assert faults(but(rows=(UNSURE,), hooks=(HOOK, named), kills=killed))
+    assert faults(
+        but(rows=(UNSURE,), stored=(STORED_UNSURE,), hooks=(HOOK, named), kills=killed)
+    )
 
 
 def test_an_unsure_message_is_named_once() -> None:
     cut = replace(HOOK, kind="dropped")
     named = replace(HOOK, handed=(), unsure=("msg-1",), began=20.0)
-    unsure = but(rows=(UNSURE,))
+    unsure = but(rows=(UNSURE,), stored=(STORED_UNSURE,))
 
     assert faults(replace(unsure, hooks=(cut,))) == [
         "unsure, and its agent was never told"
@@ -301,7 +315,9 @@ def test_a_message_in_the_wrong_hands_is_a_fault(hook: Hook, what: str) -> None:
 
 
 def test_within_a_conversation_nothing_is_shown_after_a_later_one() -> None:
-    later = Stored("msg-2", "ann-2", "ann", "bob", "conv-1", 500_000_002)
+    later = Stored(
+        "msg-2", "ann-2", "ann", "bob", "conv-1", 500_000_002, observed="offered"
+    )
     both = but(
         attempts=(SENT, Attempt("ann", "ann-2", "accepted", message_id="msg-2")),
         stored=(STORED, later),
@@ -325,7 +341,7 @@ def test_setup_and_refusals_are_said_once() -> None:
 
 
 def test_pending_is_right_for_an_agent_that_is_away_only() -> None:
-    pending = but(rows=(replace(ROW, state="pending"),), hooks=())
+    pending = but(rows=(replace(ROW, state="pending"),), hooks=(), stored=(UNTOLD,))
     away = replace(pending, attached={"ann": 500_000_000})
 
     assert faults(pending) == ["still pending, though its agent asked to the end"]
@@ -334,12 +350,15 @@ def test_pending_is_right_for_an_agent_that_is_away_only() -> None:
 
 
 def test_an_offer_that_never_ended_is_in_no_class() -> None:
-    assert "open" in faults(but(rows=(replace(ROW, state="offering"),)))[0]
+    assert (
+        "open"
+        in faults(but(rows=(replace(ROW, state="offering"),), stored=(UNTOLD,)))[0]
+    )
 
 
 def test_a_retracted_message_is_withheld_with_its_reason() -> None:
     row = replace(ROW, state="withheld", reason="name_unregistered")
-    ledger = balance(but(rows=(row,), hooks=()))
+    ledger = balance(but(rows=(row,), hooks=(), stored=(UNTOLD,)))
 
     assert ledger.balances
     assert ledger.reasons == {"name_unregistered": 1}
@@ -348,14 +367,37 @@ def test_a_retracted_message_is_withheld_with_its_reason() -> None:
 def test_the_end_of_one_lease_withholds_nothing_for_the_next() -> None:
     row = replace(ROW, state="withheld", reason="replaced")
 
-    assert "lost" in faults(but(rows=(row,), hooks=()))[0]
+    assert "lost" in faults(but(rows=(row,), hooks=(), stored=(UNTOLD,)))[0]
 
 
 def test_what_a_gone_name_was_sent_is_withheld() -> None:
-    gone = but(rows=(), hooks=(), attached={"ann": 0}, unregistered=frozenset({"bob"}))
+    gone = but(
+        rows=(),
+        hooks=(),
+        stored=(UNTOLD,),
+        attached={"ann": 0},
+        unregistered={"bob": 1.0},
+    )
 
     assert balance(gone).reasons == {"recipient_unregistered": 1}
     assert balance(gone).balances
+
+
+@pytest.mark.parametrize(("gone_at", "is_late"), [(9.0, False), (-40.0, True)])
+def test_nothing_is_shown_long_after_its_sender_was_gone(
+    gone_at: float, is_late: bool
+) -> None:
+    gone = but(unregistered={"ann": gone_at})
+
+    assert faults(gone) == ["shown long after its sender was gone"] * is_late
+
+
+@pytest.mark.parametrize("observed", ["", "unsure"])
+def test_the_server_is_told_of_what_was_offered(observed: str) -> None:
+    untold = but(stored=(replace(STORED, observed=observed),))
+
+    assert faults(untold) == ["offered, and not so at the server"]
+    assert balance(replace(untold, attached={})).balances
 
 
 def test_after_a_detach_the_server_says_where_a_message_stands() -> None:

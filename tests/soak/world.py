@@ -55,7 +55,7 @@ class World:
         self.accidents: list[str] = []
         self.dropped: set[str] = set()
         self.unlisted: dict[str, float] = {}
-        self.unregistered: set[str] = set()
+        self.unregistered: dict[str, float] = {}
         self.detached: set[str] = set()
         self.notes = folder / "notes"
         self.notes.mkdir()
@@ -208,10 +208,11 @@ class World:
 
     async def unregister(self, actor: Actor) -> None:
         """The name goes for good, and with it what it sent and nobody has taken."""
-        self.unregistered.add(actor.name)
         self.tell("unregister", agent=actor.name)
         actor.is_over = True
+        self.unregistered[actor.name] = float("inf")
         await self.person("messages_unregister", agent=actor.name)
+        self.unregistered[actor.name] = self.clock.running()
         await actor.process.do("phase", name="rest", peers=[])
 
     async def phase(self, name: str) -> None:
