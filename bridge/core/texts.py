@@ -194,8 +194,9 @@ def told_person(code: str, name: str) -> str:
             "type the attach command in its chat."
         ),
         "replaced": (
-            f"The name {who} moved to another session; the one before gets no more "
-            "messages. To move it back, type the attach command in its chat."
+            f"{who} was replaced by a newer attachment of its name or of its chat, and "
+            "gets no more messages. To move it back, type the attach command in its "
+            "chat."
         ),
         "revoked": (
             f"The connection of {who} was revoked. To connect it anew, type the "

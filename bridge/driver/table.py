@@ -47,12 +47,14 @@ def rows(bridge: Bridge, name: str = "") -> tuple[AgentRow, ...]:
 
 
 def is_shown(bridge: Bridge, queue: AttachmentQueue) -> bool:
-    """Has the person to know of it? What a newer one of its name says, says it too."""
+    """Has the person to know of it? A newer one of its name or chat says enough."""
     record = queue.record
     if record.state not in _OVER:
         return record.state in _SHOWN
     since = bridge.clock.wall() - (record.offline_since or 0.0)
-    return since <= _OVER_SHOWN_S and bridge.roster.named(record.name) is queue
+    is_newest = bridge.roster.named(record.name) is queue
+    has_other = bridge.roster.known(record.provider, record.session_id) is not None
+    return since <= _OVER_SHOWN_S and is_newest and not has_other
 
 
 def row(bridge: Bridge, queue: AttachmentQueue) -> AgentRow:

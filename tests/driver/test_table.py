@@ -52,7 +52,7 @@ def at(bridge: Bridge) -> float:
 @pytest.mark.parametrize(
     ("event", "state", "word"),
     [
-        (ServerReplaced, "replaced", "moved to another session"),
+        (ServerReplaced, "replaced", "was replaced by a newer attachment"),
         (ServerRevoked, "revoked", "was revoked"),
     ],
 )
@@ -81,6 +81,16 @@ async def test_a_lease_that_ended_is_shown_until_it_is_detached(tmp_path: Path) 
         await stepping.step(bridge, queue, Detach(at(bridge)))
 
         assert table.rows(bridge) == ()
+
+
+async def test_a_chat_that_took_another_name_is_one_row(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        before = await attached(bridge, "bob", 1)
+        await attached(bridge, "robert", 2)
+        await stepping.step(bridge, before, ServerReplaced(at(bridge)))
+
+        (row,) = table.rows(bridge)
+        assert row.name == "robert"
 
 
 async def test_a_name_that_moved_on_this_computer_is_one_row(tmp_path: Path) -> None:
