@@ -13,11 +13,17 @@ from trio.testing import MockClock
 
 from bridge.core.outbox import COUNT_LIMIT
 from bridge.core.records import SubmissionState
-from bridge.driver import outgoing
+from bridge.driver import outgoing, verbs
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import Refused
-from tests.driver.virtual import HOUR_S, VirtualClock, attached, virtual_bridge
+from tests.driver.virtual import (
+    HOUR_S,
+    VirtualClock,
+    attached,
+    attachment,
+    virtual_bridge,
+)
 from tests.fakes.routed_server import RoutedServer
 from tests.fakes.scripted_server import Answer, refused, said, stream
 
@@ -113,3 +119,25 @@ async def test_what_is_no_message_is_refused_before_it_is_kept(text: str) -> Non
             await outgoing.submit(bridge, queue, text, target="agent:peer")
 
         assert queue.submissions == {}
+
+
+@pytest.mark.parametrize("text", ["", " ", "x" * 513, "a\nb", "a\rb"])
+async def test_a_purpose_that_is_no_line_of_512_is_refused_before_anybody_is_asked(
+    text: str,
+) -> None:
+    server = RoutedServer()
+    async with virtual_bridge(server, VirtualClock()) as bridge:
+        queue = bridge.new_queue(attachment())
+        with pytest.raises(Refused):
+            await verbs.set_purpose(bridge, queue, text)
+
+        assert server.asked == []
+
+
+async def test_a_purpose_of_512_characters_is_kept_as_the_server_keeps_it() -> None:
+    server = RoutedServer(purpose=lambda _: said({"purpose": "x" * 512}))
+    async with virtual_bridge(server, VirtualClock()) as bridge:
+        queue = bridge.new_queue(attachment())
+        await verbs.set_purpose(bridge, queue, "x" * 512)
+
+        assert queue.record.purpose == "x" * 512

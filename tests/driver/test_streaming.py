@@ -72,6 +72,35 @@ def gaps(times: list[float]) -> list[float]:
     return [later - at for at, later in pairwise(times)]
 
 
+# ---- a stream that is cut (row 46) ---------------------------------------------------
+
+
+async def test_a_stream_cut_at_any_byte_goes_on_where_it_was_and_gives_each_once(
+    autojump_clock: MockClock,
+) -> None:
+    whole = frame(1) + frame(2)
+    for cut in range(0, len(whole), 5):
+        first = [stream([whole[:cut]])]
+
+        def say(request: httpx.Request, first: list[Answer] = first) -> Answer:
+            missing = [frame(1), frame(2)][cursor_of(request) :]
+            return first.pop() if first else streaming(*missing)
+
+        server = RoutedServer(stream=say)
+        async with virtual_bridge(server, VirtualClock()) as bridge:
+            queue = await attached(bridge)
+            await trio.sleep(60)
+
+            assert pending(queue) == [1, 2], cut
+            assert queue.counted == {}, cut
+            cursors = [
+                cursor_of(each)
+                for each in server.requests
+                if each.headers.get("accept") == "text/event-stream"
+            ]
+            assert cursors == [0, int(cut >= len(frame(1)))], cut
+
+
 # ---- a place that cannot be read (row 49) ------------------------------------------
 
 

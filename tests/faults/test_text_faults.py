@@ -107,22 +107,19 @@ async def test_what_a_shell_would_act_on_arrives_as_it_was_typed(
     assert found == []
 
 
-@pytest.mark.parametrize(
-    "name", ["-rf", "--yes", "a b", "a;b", "$(id)", "a\nb", "x" * 65]
-)
 async def test_no_name_can_be_an_option_or_a_command(
-    computer: Computer, alice: Agent, name: str
+    computer: Computer, alice: Agent
 ) -> None:
     agent = await computer.agent()
-    with pytest.raises(Denied) as denied:
-        await computer.attach(agent, name)
+    for name in ("-rf", "--yes", "a b", "a;b", "$(id)", "a\nb", "x" * 65):
+        with pytest.raises(Denied) as denied:
+            await computer.attach(agent, name)
+        assert denied.value.text.isprintable()
 
-    assert denied.value.exit != 0
-    assert denied.value.text.isprintable()
-    assert await computer.row("alice")
+    assert [row[0] for row in (await state_of(computer))[0]] == ["alice"]
 
 
-# ---- no text is ever given to a shell --------------------------------------------------
+# ---- no text is ever given to a shell ----------------------------------------------
 
 _SHELLS = {"system", "popen", "getoutput", "getstatusoutput", "spawnlp", "spawnvp"}
 

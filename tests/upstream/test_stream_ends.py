@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Iterator
 from io import StringIO
 
 import httpx
@@ -93,6 +95,34 @@ async def test_an_event_over_the_limit_closes_the_stream(calling: Callers) -> No
 
     assert followed.numbers() == [1]
     assert isinstance(followed.error, Invalid)
+
+
+@pytest.mark.parametrize(
+    "piece", [b"x" * 65536, b"data: x\n" * 8192, b": x\n" * 16384, b"id: 1\n" * 9000]
+)
+async def test_an_endless_event_costs_no_more_than_its_limit(
+    calling: Callers, piece: bytes
+) -> None:
+    """What is behind the bound is neither read nor kept."""
+    offered = 0
+
+    def endless() -> Iterator[Chunk]:
+        nonlocal offered
+        for _ in range(64 * FRAME_LIMIT_BYTES // len(piece)):
+            offered += len(piece)
+            yield piece
+            yield 0.0  # as a network that is waited for
+
+    caller = await calling(ScriptedServer(stream(endless())))
+    tracemalloc.start()
+    followed = await follow(caller)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert isinstance(followed.error, Invalid)
+    assert offered <= FRAME_LIMIT_BYTES + 2 * len(piece)
+    # A list of short lines costs some times its bytes.
+    assert peak < 16 * FRAME_LIMIT_BYTES
 
 
 async def test_a_slow_reader_stops_the_reading_not_the_stream(
