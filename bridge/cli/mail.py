@@ -182,7 +182,8 @@ def _worded(key: str, value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "-"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {each}" for name, each in value.items())
+        said = {name: each for name, each in value.items() if each not in (None, "")}
+        return ", ".join(f"{name} {each}" for name, each in said.items()) or "-"
     if key.endswith("_s") and isinstance(value, int | float):
         return ago(value)
     return "-" if value is None else str(value)

@@ -54,7 +54,9 @@ def status(bridge: Bridge) -> replies.StatusReply:
         uptime_s=said.uptime_s,
         attachments=rows,
         waiting=tuple(
-            f"{row.name}: {row.pending} waiting, {row.why}" for row in rows if row.why
+            f"{row.name}: {f'{row.pending} waiting, ' if row.pending else ''}{row.why}"
+            for row in rows
+            if row.why
         ),
         warnings=(*bridge.warnings, *bridge.storage_troubles.values()),
         last_privileged=bridge.last_privileged,

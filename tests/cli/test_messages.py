@@ -240,6 +240,29 @@ def test_a_read_says_how_far_each_message_came_and_who_is_gone(
     assert "alice is offline" not in out
 
 
+def test_what_became_of_a_message_is_a_sentence_beside_the_facts(
+    run: Run, daemon: FakeDaemon
+) -> None:
+    daemon.replies["session_message_status"] = {
+        "message_id": "msg-1",
+        "delivery": "stored",
+        "delivery_at": None,
+        "delivery_error": "",
+        "recipient": {"name": "bob", "state": "connected", "offline_since": None},
+        "note": "The server has it; bob has not acknowledged it.",
+    }
+
+    ran = run("bridge", "message", "status", "--provider", "claude", "msg-1")
+
+    assert ran.out.splitlines() == [
+        "message_id   msg-1",
+        "delivery     stored",
+        "delivery_at  -",
+        "recipient    name bob, state connected",
+        "note         The server has it; bob has not acknowledged it.",
+    ]
+
+
 def test_the_state_of_an_inbox_is_a_table_without_texts(
     run: Run, daemon: FakeDaemon
 ) -> None:

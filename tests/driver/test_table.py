@@ -8,6 +8,7 @@ import pytest
 import trio
 from msgspec.structs import replace
 
+from bridge.core import texts
 from bridge.core.effects import SaveAttachment
 from bridge.core.events import (
     Detach,
@@ -19,6 +20,7 @@ from bridge.core.events import (
     TokenRefused,
 )
 from bridge.core.ids import AttachmentId
+from bridge.core.quota import Limits
 from bridge.core.records import OfferOutcome
 from bridge.driver import offering, persons, receiving, restoring, stepping, table
 from bridge.driver.bridge import TOLD_KEPT, Bridge
@@ -144,6 +146,24 @@ async def test_the_status_keeps_the_last_twenty_sentences(tmp_path: Path) -> Non
         assert len(told) == TOLD_KEPT == 20
         assert "agent-5 " in told[0]
         assert "agent-24 " in told[-1]
+
+
+async def test_a_full_mailbox_says_so_even_where_nothing_waits(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        bridge.limits = Limits(rows=1)
+        queue = await attached(bridge)
+        for number in (1, 2):
+            await receiving.receive(bridge, queue, incoming(number), 1000.0)
+        why = "there is no room for more; the rest waits at the server"
+        assert persons.status(bridge).waiting == (f"bob: 1 waiting, {why}",)
+
+        route = Route(OfferOutcome.EMITTED)
+        await offering.make_offer(queue, OCCASION, bridge.clock, route.emit)
+
+        status = persons.status(bridge)
+        assert status.waiting == (f"bob: {why}",)
+        assert f"{why}; 1 unacknowledged" in texts.agents_table(status.attachments)
+        assert "There was no room" in status.attachments[0].note
 
 
 async def test_each_attachment_shows_what_nobody_acknowledged(tmp_path: Path) -> None:
