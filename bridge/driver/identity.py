@@ -103,14 +103,20 @@ def own_session(bridge: Bridge, caller: OwnSession) -> str:
 
 
 def still_there(provider: str, session_id: str, key: ProcessKey) -> bool:
-    """After a restart: the same process, with exactly this session open?"""
+    """After a restart: the same process, with exactly this session open?
+
+    A process that runs another program now keeps its pid and its start, and has no
+    chat any more (test_a_process_that_runs_another_program_now_has_no_chat).
+    """
     if not process.is_alive(key):
+        return False
+    if provider == "script":
+        return True
+    facts = process.facts_of(key.pid)
+    if facts is None or not provider_named(provider).is_program(facts):
         return False
     if not has_one_chat(provider):
         return True
-    facts = process.facts_of(key.pid)
-    if facts is None:
-        return False
     registration = registration_of(facts, process.marks_of(key.pid))
     return registration is not None and registration.session_id == session_id
 
