@@ -19,9 +19,7 @@ from bridge.paths import (
     read_private_file,
     write_private_file,
 )
-
-IS_ROOT = os.geteuid() == 0
-needs_root = pytest.mark.skipif(not IS_ROOT, reason="giving files away needs root")
+from tests.faults.capabilities import need_root
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077], ids=["000", "022", "077"])
@@ -208,8 +206,8 @@ def test_an_unsafe_folder_is_refused_and_nothing_is_touched(
     assert tree(tmp_path) == before
 
 
-@needs_root
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    need_root()
     paths = paths_below(tmp_path)
     paths.state.mkdir(mode=0o700)
     os.chown(paths.state, 65534, 65534)
@@ -312,8 +310,8 @@ def test_a_fifo_with_a_waiting_writer_is_not_read(tmp_path: Path) -> None:
     os.close(keeper)
 
 
-@needs_root
 def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
+    need_root()
     place = tmp_path / "config.json"
     write_private_file(place, b"{}")
     os.chown(place, 65534, 65534)

@@ -20,8 +20,12 @@ class MemoryListener(trio.abc.Listener[MemoryStream]):
     def connect(self) -> MemoryStream:
         """The client's end of a new connection."""
         near, far = trio.testing.memory_stream_pair()
-        self._send.send_nowait(far)
+        self.bring(far)
         return near
+
+    def bring(self, far: MemoryStream) -> None:
+        """This end of a new connection is what accept gives next."""
+        self._send.send_nowait(far)
 
     async def accept(self) -> MemoryStream:
         """See trio.abc.Listener."""

@@ -7,6 +7,7 @@ computer and fails it with CI=true, where none may be missing.
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,13 @@ def need_pid_namespaces() -> None:
 def need_user_systemd() -> None:
     """Root, mounts and control groups for a systemd of our own, and systemctl."""
     _need(_why_no_user_systemd())
+
+
+def need_descriptors(count: int) -> None:
+    """So many open files in one process."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    is_enough = hard == resource.RLIM_INFINITY or hard >= count
+    _need("" if is_enough else f"this computer allows {hard} open files")
 
 
 def need_program(name: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.capabilities import need_descriptors
 from tests.journeys.rig.computer import Computer
 from tests.journeys.rig.puppets import Denied
 
@@ -31,9 +32,8 @@ runpy.run_module("bridge", run_name="__main__")
 @pytest.fixture
 def descriptors() -> Iterator[None]:
     """Enough of them for this many clients in one process."""
+    need_descriptors(2 * CHILDREN)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < 2 * CHILDREN:
-        pytest.skip(f"this computer allows {hard} descriptors")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2 * CHILDREN), hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -16,6 +16,7 @@ from bridge.local.client import call
 from bridge.local.requests import Detach, Hello, MessagesSend
 from bridge.paths import Paths
 from tests.fakes.answering import Answer, answering, read_call, reply
+from tests.faults.capabilities import need_root
 
 
 @pytest.fixture
@@ -157,8 +158,8 @@ def test_a_forbidden_connect_is_a_sandbox(paths: Paths) -> None:
 # ---- somebody else there --------------------------------------------------------
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="running as another user needs root")
 def test_a_daemon_of_another_user_is_not_asked(paths: Paths) -> None:
+    need_root()
     program = (
         "import os, socket, sys; s = socket.socket(socket.AF_UNIX); "
         "s.bind('bridge.sock'); os.chmod('bridge.sock', 0o777); os.setuid(65534); "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
+import tracemalloc
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -93,6 +94,57 @@ async def test_another_user_is_closed_unread_and_unanswered(uid: int) -> None:
         assert await read_all(stream) == b""
         assert house.served == []
         assert house.log.lines == [("peer_rejected", {"code": "other_user"})]
+
+
+async def test_not_a_byte_of_another_user_is_read() -> None:
+    async with open_house() as house:
+        house.peer = Peer(uid=0, pid=42)
+        near, far = trio.testing.memory_stream_pair()
+        reads: list[str] = []
+
+        async def note() -> None:
+            reads.append("read")
+
+        far.receive_stream.receive_some_hook = note
+        await near.send_all(b"AW1 call 0\n")
+
+        house.listener.bring(far)
+        assert await read_all(near) == b""
+
+        assert reads == []
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        b"x" * 65_536,
+        b"\0" * 65_536,
+        b"AW1 call 4294967296\n" + b"x" * 65_000,
+        b"AW1 hook claude Stop 9999999999\n" + b"x" * 65_000,
+        b"AW1 call 1048576\n" + b"[" * 65_000,
+        b"AW1 call 0\n" * 6_000,
+    ],
+)
+async def test_no_flood_of_garbage_takes_memory(flood: bytes) -> None:
+    async def serve(connection: Connection) -> None:
+        await connection.receive_body(1024 * 1024)
+        while await connection.receive_frame(1024 * 1024) is not None:
+            pass
+
+    async with open_house(serve) as house:
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(50):
+            near = house.listener.connect()
+            with suppress(trio.BrokenResourceError):
+                await near.send_all(flood)
+            await near.aclose()
+        await trio.testing.wait_all_tasks_blocked()
+        used = tracemalloc.get_traced_memory()[1] - before
+        tracemalloc.stop()
+
+        assert house.served == []
+        assert used < 8 * 1024 * 1024
 
 
 async def test_rejections_are_logged_once_a_minute(

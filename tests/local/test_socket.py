@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import stat
@@ -28,15 +27,11 @@ from bridge.local.requests import Hello
 from bridge.local.stream import LocalListener
 from bridge.paths import Paths
 from tests.fakes.memory_door import MemoryLog
+from tests.faults.capabilities import OTHER_UID, need_other_uid
 
 ROOT = Path(__file__).resolve().parents[2]
 DOOR = Path(__file__).with_name("door.py")
-NOBODY = 65534
-DROP = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("setpriv") is None,
-    reason="becoming another user needs root and setpriv",
-)
+DROP = ["setpriv", f"--reuid={OTHER_UID}", f"--regid={OTHER_UID}", "--clear-groups"]
 # What another user does: connect, ask, and say how much came back.
 KNOCK = """
 import os, socket, sys
@@ -100,6 +95,7 @@ def knock(run: Path, drop: bool) -> str:
 @pytest.fixture
 def reachable() -> Iterator[Path]:
     """A folder that other users may pass through, which pytest's own is not."""
+    need_other_uid()
     with TemporaryDirectory(prefix="agentworks-test-") as folder:
         Path(folder).chmod(0o711)
         yield Path(folder)
@@ -108,7 +104,6 @@ def reachable() -> Iterator[Path]:
 # ---- other users ---------------------------------------------------------------
 
 
-@needs_root
 def test_another_user_is_stopped_by_the_modes(
     reachable: Path, daemons: list[Daemon]
 ) -> None:
@@ -119,7 +114,6 @@ def test_another_user_is_stopped_by_the_modes(
     assert daemon.hello().pid == daemon.process.pid
 
 
-@needs_root
 def test_another_user_is_closed_unread_when_the_modes_let_it_in(
     reachable: Path, daemons: list[Daemon]
 ) -> None:
@@ -138,11 +132,10 @@ def test_another_user_is_closed_unread_when_the_modes_let_it_in(
     assert daemon.hello().pid == daemon.process.pid
 
 
-@needs_root
 def test_root_is_another_user(reachable: Path, daemons: list[Daemon]) -> None:
     state = reachable / "state"
     state.mkdir(mode=0o700)
-    os.chown(state, NOBODY, NOBODY)
+    os.chown(state, OTHER_UID, OTHER_UID)
     daemon = Daemon(state, drop=True)
     daemons.append(daemon)
 

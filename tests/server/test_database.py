@@ -21,6 +21,7 @@ from bridge.errors import (
 from bridge.server.database import Database, translated
 from bridge.server.limits import Settings
 from bridge.server.schema import accounts
+from tests.faults.capabilities import need_root
 
 SETTINGS = Settings(busy_wait_s=0.05)
 
@@ -223,8 +224,7 @@ def test_what_is_not_our_plain_file_is_refused_and_does_not_hang(
 
 
 def test_a_file_of_another_user_is_refused(path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can give a file away")
+    need_root()
     path.touch(mode=0o600)
     os.chown(path, 65534, 65534)
 

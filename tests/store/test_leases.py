@@ -23,6 +23,7 @@ from bridge.errors import (
 )
 from bridge.store import leases as leases_module
 from bridge.store.leases import Leases
+from tests.faults.capabilities import need_root
 
 ATTACHMENT_ID = AttachmentId("att-0193-1")
 TOKENS = ChildTokens("connection-1", "cnry-access", "cnry-refresh", 1_790_003_600.5)
@@ -182,8 +183,8 @@ async def test_a_file_that_we_did_not_write_is_refused_without_its_content(
     assert "cnry" not in caught.value.sentence()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 async def test_another_users_file_is_refused(leases: Leases, file: Path) -> None:
+    need_root()
     await leases.save(ATTACHMENT_ID, TOKENS)
     os.chown(file, 65534, 65534)
 
