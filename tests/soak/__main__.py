@@ -92,7 +92,7 @@ async def warmed(
     await trio.sleep(after_s)
     await chaos.attack("forged")  # loads what the bridge loads only once asked to
     for which in ("bridge", "server"):
-        warm[which] = watching.sample(world.running(which).pid)
+        warm[which] = await watching.at_rest(world.running(which).pid)
 
 
 async def watched(world: World, warm: dict[str, watching.Sample]) -> None:

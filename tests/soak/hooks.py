@@ -42,9 +42,9 @@ class Hooks:
     """The Stop hooks of this very process."""
 
     KINDS: ClassVar = {
-        "plain": 78.0,  # the hook client, to its end
+        "plain": 70.0,  # the hook client, to its end
         "killed": 8.0,  # the hook client, killed at some moment
-        "slow": 4.0,  # by hand: takes its time, then says printed
+        "slow": 12.0,  # by hand: takes its time, then says printed
         "dropped": 3.0,  # by hand: took the text and died without a word
         "waited": 3.0,  # by hand: died after `wait`, before `print`
         "refused": 4.0,  # by hand: could not write a byte, and says so

@@ -10,12 +10,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import trio
 from msgspec import Struct
 
 from tests.soak.evidence import Note
 
 # Rows of a few thousand messages and what the allocator keeps are no leak.
-GROWTH_KIB = 24 * 1024
+GROWTH_KIB = 12 * 1024
+STILL_KIB = 1024
+LOOK_EVERY_S = 2.0
+LOADS_WITHIN_S = 20.0
 # At rest: a stream for each attachment at both ends, a watch on its process at ours.
 DESCRIPTORS_EACH = {"bridge": 2, "server": 1}
 SPARE_DESCRIPTORS = 40
@@ -37,6 +41,16 @@ def sample(pid: int) -> Sample:
     status = Path(f"/proc/{pid}/status").read_text()
     memory = next(line for line in status.splitlines() if line.startswith("VmRSS"))
     return Sample(pid, int(memory.split()[1]), len(os.listdir(f"/proc/{pid}/fd")))
+
+
+async def at_rest(pid: int) -> Sample:
+    """What it holds once it has loaded what it was about to load."""
+    before, now = Sample(pid, 0, 0), sample(pid)
+    with trio.move_on_after(LOADS_WITHIN_S):
+        while now.memory_kib - before.memory_kib > STILL_KIB:
+            await trio.sleep(LOOK_EVERY_S)
+            before, now = now, sample(pid)
+    return now
 
 
 def growth(which: str, warm: Sample, end: Sample, attachments: int) -> Iterator[str]:
