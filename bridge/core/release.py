@@ -47,9 +47,11 @@ class Releases(Struct, frozen=True):
         )
 
 
-def arrived(releases: Releases, message_id: MessageId, now: float) -> Releases:
-    """The stream brought the message, live or replayed: that releases it."""
-    return released(releases, (message_id,), now)
+def arrived(
+    releases: Releases, message_ids: Iterable[MessageId], now: float
+) -> Releases:
+    """The stream brought the messages, live or replayed: that releases them."""
+    return released(releases, message_ids, now)
 
 
 def released(

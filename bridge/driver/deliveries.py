@@ -65,3 +65,8 @@ class Deliveries(Mapping[MessageId, Delivery]):
         """Rows in these states, oldest first."""
         rows = [row for state in states for row in self._by_state[state].values()]
         return sorted(rows, key=lambda row: row.sequence)
+
+    def first_in_state(self, *states: DeliveryState) -> int | None:
+        """The lowest sequence of a row in these states; None when there is none."""
+        rows = (row for state in states for row in self._by_state[state].values())
+        return min((row.sequence for row in rows), default=None)

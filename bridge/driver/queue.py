@@ -288,8 +288,8 @@ class AttachmentQueue:
 
     def offered_through(self) -> int:
         """The highest sequence with nothing waiting at or below it."""
-        waiting = [row.sequence for row in self.in_state(*_WAITING)]
-        return min(waiting) - 1 if waiting else self.record.watermark
+        waiting = self.deliveries.first_in_state(*_WAITING)
+        return self.record.watermark if waiting is None else waiting - 1
 
     def releasable(self) -> list[Delivery]:
         """Pending rows that the server still stands by, oldest first."""

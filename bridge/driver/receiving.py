@@ -1,4 +1,4 @@
-"""One message from the stream into the journal, if there is room.
+"""Messages from the stream into the journal, if there is room.
 
 Promises that body and watermark are one commit, that a message which any session
 of this agent may have seen is not taken again, that of an id which comes with two
@@ -8,11 +8,14 @@ is asked to keep its messages while everything else still comes.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from msgspec.structs import replace
 
 from bridge.core import quota, release
 from bridge.core.effects import Save, SaveAttachment
 from bridge.core.events import Pressure, Received
+from bridge.core.ids import MessageId
 from bridge.core.records import Delivery, Message
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
@@ -25,30 +28,92 @@ async def receive(
     bridge: Bridge, queue: AttachmentQueue, message: Message, heard_at: float
 ) -> None:
     """Keep the message; without room nothing changes and the queue is full."""
+    await receive_page(bridge, queue, [message], heard_at)
+
+
+async def receive_page(
+    bridge: Bridge, queue: AttachmentQueue, page: Sequence[Message], heard_at: float
+) -> None:
+    """Keep messages that came together, all in one commit.
+
+    Their places rise and their ids differ. The first that finds no room fills the
+    queue, and it and those behind it change nothing. `heard_at` is when the first
+    of them was heard, in running seconds.
+    """
     async with queue.turn:
-        if not await _has_room(bridge, queue, message):
+        fitting = await _with_room(bridge, queue, page)
+        if not fitting:
+            return
+        seen = await _seen(bridge, queue, fitting)
+        for message in fitting:
+            _note_change(bridge, queue, message)
+        at, last = bridge.clock.wall(), queue.record.watermark
+        changes = [
+            (each.message_id, Received(at, each, _is_wanted(each, last, seen)))
+            for each in fitting
+        ]
+        for effect in await queue.take(changes, _passed(queue, fitting, seen)):
+            queue.count(type(effect).__name__)
+        for message in fitting:
+            if message.sequence > last:  # at or below it nothing is taken again
+                queue.acknowledged_by_hand.pop(message.message_id, None)
+        ids = [each.message_id for each in fitting]
+        queue.releases = release.arrived(queue.releases, ids, heard_at)
+        queue.wake()
+
+
+def _is_wanted(message: Message, watermark: int, seen: Collection[MessageId]) -> bool:
+    """New here, and no session of this agent may have seen it."""
+    return message.sequence > watermark and message.message_id not in seen
+
+
+def _passed(
+    queue: AttachmentQueue, page: Sequence[Message], seen: Collection[MessageId]
+) -> list[Save]:
+    """The watermark, where a message that is not kept must be passed over.
+
+    An id that comes again at a later place is not taken again, and must not be
+    replayed for ever (test_an_id_that_is_used_again_is_passed_over). It is the
+    place of the last one: those before it are kept by the same commit
+    (test_a_message_passed_over_in_a_page_does_not_lower_the_watermark).
+    """
+    last = queue.record.watermark
+    is_passed = any(
+        each.sequence > last
+        and (each.message_id in seen or each.message_id in queue.deliveries)
+        for each in page
+    )
+    through = page[-1].sequence
+    if not is_passed or through <= last:
+        return []
+    return [SaveAttachment(replace(queue.record, watermark=through))]
+
+
+async def _with_room(
+    bridge: Bridge, queue: AttachmentQueue, page: Sequence[Message]
+) -> Sequence[Message]:
+    """Those up to the first that finds none; that one fills the queue."""
+    if len(queue.deliveries) + len(page) > bridge.limits.rows:
+        # Rows that are done with hold no body: without bytes they give none back
+        # (test_a_lack_of_bytes_forgets_no_row).
+        await _retire(bridge, queue, _RETIRED_AT_ONCE)
+    used, allowed = queue.usage(), _allowed(bridge, queue)
+    for number, message in enumerate(page):
+        size = _size(message)
+        if not quota.has_room(used, size, allowed, bridge.limits):
             if not queue.is_full:
                 bridge.tell_person("journal_full", queue.record.name)
-            queue.lacks_bytes = _size(message)
-            return
-        known = queue.deliveries.get(message.message_id)
-        if known is not None and not _is_same(known, message):
-            queue.count("Changed")
-            bridge.log.warning("message_changed", message_id=message.message_id)
-        is_new = message.sequence > queue.record.watermark
-        wanted = is_new and not await _was_seen(bridge, queue, message)
-        also: list[Save] = []
-        # An id that comes again at a later place is not taken again, and must not
-        # be replayed for ever (test_an_id_that_is_used_again_is_passed_over).
-        if is_new and (not wanted or known is not None):
-            also = [SaveAttachment(replace(queue.record, watermark=message.sequence))]
-        event = Received(bridge.clock.wall(), message, wanted)
-        for effect in await queue.take([(message.message_id, event)], also):
-            queue.count(type(effect).__name__)
-        if is_new:  # at or below the watermark nothing is taken again
-            queue.acknowledged_by_hand.pop(message.message_id, None)
-        queue.releases = release.arrived(queue.releases, message.message_id, heard_at)
-        queue.wake()
+            queue.lacks_bytes = size
+            return page[:number]
+        used = quota.Usage(used.rows + 1, used.body_bytes + size)
+    return page
+
+
+def _note_change(bridge: Bridge, queue: AttachmentQueue, message: Message) -> None:
+    known = queue.deliveries.get(message.message_id)
+    if known is not None and not _is_same(known, message):
+        queue.count("Changed")
+        bridge.log.warning("message_changed", message_id=message.message_id)
 
 
 async def pass_over(queue: AttachmentQueue, sequence: int) -> None:
@@ -91,19 +156,23 @@ def _size(message: Message) -> int:
     return len(message.body.encode("utf-8", "surrogatepass"))
 
 
-async def _was_seen(bridge: Bridge, queue: AttachmentQueue, message: Message) -> bool:
-    if message.message_id in queue.acknowledged_by_hand:
-        return True
-    return await bridge.journal.was_offered(queue.record.agent_id, message.message_id)
-
-
-async def _has_room(bridge: Bridge, queue: AttachmentQueue, message: Message) -> bool:
-    if len(queue.deliveries) >= bridge.limits.rows:
-        # Rows that are done with hold no body: without bytes they give none back
-        # (test_a_lack_of_bytes_forgets_no_row).
-        await _retire(bridge, queue, _RETIRED_AT_ONCE)
-    size, allowed = _size(message), _allowed(bridge, queue)
-    return quota.has_room(queue.usage(), size, allowed, bridge.limits)
+async def _seen(
+    bridge: Bridge, queue: AttachmentQueue, page: Sequence[Message]
+) -> Collection[MessageId]:
+    """What an agent acknowledged by hand, or any of its sessions may have seen."""
+    by_hand = {
+        each.message_id
+        for each in page
+        if each.message_id in queue.acknowledged_by_hand
+    }
+    asked = [
+        each.message_id
+        for each in page
+        if each.sequence > queue.record.watermark and each.message_id not in by_hand
+    ]
+    if not asked:
+        return by_hand
+    return by_hand | await bridge.journal.offered_among(queue.record.agent_id, asked)
 
 
 def _allowed(bridge: Bridge, queue: AttachmentQueue) -> int:

@@ -7,7 +7,7 @@ is over is never asked for again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from bridge.driver.queue import AttachmentQueue
 from bridge.driver.reporting import Reports
 from bridge.driver.resuming import Wakefulness
 from bridge.driver.stuck import SamePlace
+from bridge.driver.together import PAGE, Together
 from bridge.errors import BridgeError, Refused, Unavailable
 from bridge.upstream import stream_events as said
 from bridge.upstream.api import Caller
@@ -155,7 +156,7 @@ async def _follow_once(
         has_messages=not queue.is_full,
         receipts_after=queue.record.receipt_cursor,
     )
-    events_in, events = trio.open_memory_channel[said.StreamEvent](0)
+    events_in, events = trio.open_memory_channel[said.StreamEvent](PAGE)
     trouble: list[BridgeError | _Full] = []
     wakefulness = Wakefulness(bridge.clock)
 
@@ -177,12 +178,12 @@ async def _follow_once(
         nursery.start_soon(read)
         nursery.start_soon(end_at_waking)
         try:
-            async for event in events:
+            async for page in Together(events):
                 # Race: bytes that lay in the kernel while the computer slept are
                 # read first (test_what_was_sent_before_a_sleep_is_not_fresh_after_it).
                 if wakefulness.was_lost():
                     raise _slept()
-                over = await _hear(bridge, queue, sender, event)
+                over = await _hear(bridge, queue, sender, page)
                 if over is not None:
                     break
                 if queue.is_full is place.has_messages:
@@ -196,18 +197,23 @@ async def _follow_once(
 
 
 async def _hear(
-    bridge: Bridge, queue: AttachmentQueue, sender: Sender, event: said.StreamEvent
+    bridge: Bridge,
+    queue: AttachmentQueue,
+    sender: Sender,
+    page: Sequence[said.StreamEvent],
 ) -> Event | None:
-    """Take in one event of the stream; an Event when the lease is over."""
-    queue.heard_server_at = event.heard_at
+    """Take in what came together; an Event when the lease is over."""
+    event = page[0]
+    queue.heard_server_at = page[-1].heard_at
     at = bridge.clock.wall()
     match event:
         case said.Opened():
             queue.stream_trouble = ""
             queue.stream_opened_at = event.heard_at
             sender.server_heard()
-        case said.Arrived(message=message):
-            await receiving.receive(bridge, queue, message, event.heard_at)
+        case said.Arrived():
+            messages = [each.message for each in page if isinstance(each, said.Arrived)]
+            await receiving.receive_page(bridge, queue, messages, event.heard_at)
         case said.Alive(through=through):
             queue.releases = release.alive(queue.releases, through, event.heard_at)
             await receiving.look_for_room(bridge, queue)

@@ -112,11 +112,19 @@ class Journal:
             )
         )
 
-    async def was_offered(self, agent_id: AgentId, message_id: MessageId) -> bool:
-        """True when any attachment of this agent may have shown the message."""
-        return await self._database.read(
-            lambda connection: deliveries.was_offered(connection, agent_id, message_id)
-        )
+    async def offered_among(
+        self, agent_id: AgentId, message_ids: Sequence[MessageId]
+    ) -> frozenset[MessageId]:
+        """Those that any attachment of this agent may have shown."""
+
+        def look(connection: sqlite3.Connection) -> frozenset[MessageId]:
+            return frozenset(
+                each
+                for each in message_ids
+                if deliveries.was_offered(connection, agent_id, each)
+            )
+
+        return await self._database.read(look)
 
     async def offers_out(self) -> list[Offer]:
         """The offers that were out when the daemon died, oldest first."""

@@ -25,7 +25,7 @@ def test_nothing_is_shown_without_a_word() -> None:
 
 
 def test_an_arrival_releases_its_message_for_thirty_seconds() -> None:
-    releases = arrived(Releases(), ONE, now=100.0)
+    releases = arrived(Releases(), [ONE], now=100.0)
 
     assert releases.is_fresh(ONE, 1, now=100.0 + FRESH_S)
     assert not releases.is_fresh(ONE, 1, now=100.1 + FRESH_S)
@@ -33,7 +33,7 @@ def test_an_arrival_releases_its_message_for_thirty_seconds() -> None:
 
 
 def test_a_heartbeat_renews_the_word_up_to_its_sequence() -> None:
-    releases = alive(arrived(Releases(), ONE, now=100.0), through=5, now=120.0)
+    releases = alive(arrived(Releases(), [ONE], now=100.0), through=5, now=120.0)
 
     assert releases.is_fresh(ONE, 5, now=150.0)
     assert not releases.is_fresh(TWO, 6, now=120.0)
@@ -48,8 +48,8 @@ def test_a_lower_heartbeat_does_not_shorten_a_higher_one() -> None:
 
 
 def test_what_was_retracted_is_never_released_again() -> None:
-    releases = retracted(arrived(Releases(), ONE, now=100.0), [ONE])
-    releases = alive(arrived(releases, ONE, now=101.0), 9, now=101.0)
+    releases = retracted(arrived(Releases(), [ONE], now=100.0), [ONE])
+    releases = alive(arrived(releases, [ONE], now=101.0), 9, now=101.0)
 
     assert not releases.is_fresh(ONE, 1, now=101.0)
     assert not resumed(releases).is_fresh(ONE, 1, now=101.0)
@@ -60,7 +60,7 @@ def test_what_was_retracted_long_ago_takes_no_room_for_ever() -> None:
     releases = Releases()
     for number in range(3):
         ids = [MessageId(f"msg-{number}-{each}") for each in range(1_000)]
-        releases = retracted(arrived(releases, ids[0], now=100.0), ids)
+        releases = retracted(arrived(releases, [ids[0]], now=100.0), ids)
 
     assert len(releases.retracted) == RETRACTED_KEPT == 2_000
     assert not releases.is_fresh(MessageId("msg-1-0"), 1, now=100.0)
@@ -75,19 +75,19 @@ def test_an_answer_counts_from_its_request() -> None:
 
 
 def test_an_older_answer_does_not_shorten_a_newer_word() -> None:
-    releases = released(arrived(Releases(), ONE, now=110.0), [ONE], asked_at=100.0)
+    releases = released(arrived(Releases(), [ONE], now=110.0), [ONE], asked_at=100.0)
 
     assert releases.is_fresh(ONE, 1, now=140.0)
 
 
 def test_a_resume_drops_every_word() -> None:
-    releases = alive(arrived(Releases(), ONE, now=100.0), 9, now=100.0)
+    releases = alive(arrived(Releases(), [ONE], now=100.0), 9, now=100.0)
 
     assert not resumed(releases).is_fresh(ONE, 1, now=100.0)
 
 
 def test_old_words_are_not_kept() -> None:
-    releases = arrived(arrived(Releases(), ONE, now=0.0), TWO, now=100.0)
+    releases = arrived(arrived(Releases(), [ONE], now=0.0), [TWO], now=100.0)
     assert set(releases.single) == {TWO}
 
     releases = alive(alive(releases, 9, now=100.0), 5, now=200.0)
@@ -115,7 +115,7 @@ def test_fresh_is_exactly_what_was_said_within_thirty_seconds(
         now += passed
         match what:
             case "arrive":
-                releases = arrived(releases, MessageId(f"msg-{number}"), now)
+                releases = arrived(releases, [MessageId(f"msg-{number}")], now)
                 said += [now] if number == sequence else []
             case "alive":
                 releases = alive(releases, number, now)

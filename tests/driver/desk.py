@@ -60,7 +60,7 @@ class Desk:
             event = Received(self.clock.wall(), arriving, True)
             await self.queue.take([(arriving.message_id, event)])
         self.queue.releases = release.arrived(
-            self.queue.releases, arriving.message_id, self.clock.running()
+            self.queue.releases, [arriving.message_id], self.clock.running()
         )
 
 

@@ -28,10 +28,13 @@ class MemoryJournal(Journal):
             if isinstance(save, SaveDelivery):
                 self.rows[save.delivery.message_id] = save.delivery
 
-    async def was_offered(self, agent_id: AgentId, message_id: MessageId) -> bool:
+    async def offered_among(
+        self, agent_id: AgentId, message_ids: Sequence[MessageId]
+    ) -> frozenset[MessageId]:
         """See Journal."""
-        row = self.rows.get(message_id)
-        return row is not None and row.state not in _NOT_SHOWN
+        kept = [self.rows[each] for each in message_ids if each in self.rows]
+        shown = [row for row in kept if row.state not in _NOT_SHOWN]
+        return frozenset(row.message_id for row in shown)
 
     async def submission(
         self, agent_id: AgentId, submission_id: SubmissionId

@@ -243,9 +243,9 @@ async def test_a_message_beyond_pending_in_any_attachment_was_offered(
     await journal.commit([SaveAttachment(attachment(1)), SaveAttachment(attachment(2))])
     await journal.commit([SaveMessage(shown)])
 
-    assert await journal.was_offered(AGENT_ID, MESSAGE_ID)
-    assert not await journal.was_offered(AgentId("agent-2"), MESSAGE_ID)
-    assert not await journal.was_offered(AGENT_ID, MessageId("msg-2"))
+    asked = [MESSAGE_ID, MessageId("msg-2")]
+    assert await journal.offered_among(AGENT_ID, asked) == {MESSAGE_ID}
+    assert not await journal.offered_among(AgentId("agent-2"), asked)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,8 @@ async def test_what_certainly_was_not_shown_was_not_offered(
         [SaveAttachment(attachment()), SaveMessage(in_state(1, state))]
     )
 
-    assert await journal.was_offered(AGENT_ID, MESSAGE_ID) is expected
+    found = await journal.offered_among(AGENT_ID, [MESSAGE_ID])
+    assert (MESSAGE_ID in found) is expected
 
 
 async def test_usage_counts_rows_and_body_bytes_by_attachment(
