@@ -30,7 +30,7 @@ from bridge.service.plan import Service, planned
 @verb("install")
 @click.option("--yes", is_flag=True, help="Agree to what is shown.")
 def install(invocation: Invocation, yes: bool) -> None:
-    """Let systemd or launchd run the bridge, from now on and after each login.
+    """Let systemd or launchd run the bridge, also after a login.
 
     The file that is written for it is shown, and asked for. Where neither of them
     answers, the bridge is started in the background and nothing is written.

@@ -30,10 +30,10 @@ from bridge.store.waiting import waiting
 @click.option("--purge", is_flag=True, help="Remove messages, logs and programs too.")
 @click.option("--yes", is_flag=True, help="Agree to what is shown.")
 def uninstall(invocation: Invocation, purge: bool, yes: bool) -> None:
-    """Stop the bridge and leave no service, socket, lock or login of it.
+    """Stop the bridge and leave no service or login of it.
 
-    Messages are kept, and who is attached is known again after the next attach.
-    With --purge they are removed too; it says how many nobody has read.
+    Sockets and lock go too. Messages are kept, and come after the next attach.
+    With --purge they are removed; it says first how many nobody has read.
     """
     require_person("the removal")
     paths = invocation.paths

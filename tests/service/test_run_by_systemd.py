@@ -80,7 +80,7 @@ async def test_a_stopped_bridge_starves_its_watchdog_and_loses_nothing(
     os.kill(pid, signal.SIGSTOP)
     await until_another(house, pid)
 
-    assert int(await house.systemd.show("NRestarts")) == 1
+    assert int(await house.systemd.show("NRestarts")) >= 1
     await house.computer.until_row("bob", state="attached", pending=1)
     assert (await bob.mail()).count("said before the standstill") == 1
     assert await bob.stop() == ""
