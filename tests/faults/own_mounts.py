@@ -7,6 +7,7 @@ it and every program that it starts see the same mounts; all end with the child.
 from __future__ import annotations
 
 import errno
+import faulthandler
 import os
 import shutil
 import subprocess
@@ -22,8 +23,8 @@ from tests.faults.matrix import ROOT
 INSIDE = "AGENTWORKS_TEST_HAS_OWN_MOUNTS"
 _TEST_S = 300
 _BLOCK = b"\0" * 4096
-# What a test hard-links, and the embedded server's database, stay on the big disk.
-_BIG = ("bin", "server")
+# A test's hard links cannot leave the big disk.
+_BIG = ("bin",)
 
 
 def is_done_elsewhere(request: pytest.FixtureRequest) -> bool:
@@ -32,6 +33,7 @@ def is_done_elsewhere(request: pytest.FixtureRequest) -> bool:
         return False
     need_root()
     need_namespaces()
+    faulthandler.cancel_dump_traceback_later()  # a minute is no sign of a hang here
     words = ["-q", "-p", "no:cacheprovider", request.node.nodeid]
     done = subprocess.run(
         ["unshare", "--mount", sys.executable, "-m", "pytest", *words],
@@ -48,15 +50,21 @@ def is_done_elsewhere(request: pytest.FixtureRequest) -> bool:
 
 
 class SmallDisk:
-    """An existing state folder is now on a disk of `size` bytes."""
+    """An existing state folder is now on a disk of `size` bytes.
 
-    def __init__(self, state: Path, size: int) -> None:
+    Without `is_servers` the embedded server's database is not on it.
+    """
+
+    def __init__(self, state: Path, size: int, *, is_servers: bool = True) -> None:
+        self._big = _BIG if is_servers else (*_BIG, "server")
         self._state = state
         self._filling = state / "filling"
-        big = state.rename(state.with_name("big"))
+        # Beside the scratch computer, in which nobody may find a token twice.
+        computer = state.parent
+        big = state.rename(computer.with_name(f"{computer.name}-big"))
         state.mkdir(mode=0o700)
         _mount("-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(state))
-        for name in _BIG:
+        for name in self._big:
             for folder in (big / name, state / name):
                 folder.mkdir(mode=0o700, exist_ok=True)
             _mount("--bind", str(big / name), str(state / name))
@@ -75,7 +83,7 @@ class SmallDisk:
     def forget(self) -> None:
         """All that the small disk holds is gone; its mounts stay."""
         for path in self._state.iterdir():
-            if path.name not in _BIG:
+            if path.name not in self._big:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def make_read_only(self) -> None:

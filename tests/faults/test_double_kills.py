@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import shutil
 from itertools import count
 from pathlib import Path
@@ -64,6 +65,7 @@ async def test_killed_again_while_recovering_nothing_is_lost_and_nothing_repeate
     folder: Path, built_ask: Path
 ) -> None:
     need_strace()
+    faulthandler.cancel_dump_traceback_later()  # a minute is no sign of a hang here
     chance, both = Chance(SEED), 0
     ask = Path(shutil.copy2(built_ask, folder / "ask"))
     async with computer_in(folder, ask) as main:
