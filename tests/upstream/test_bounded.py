@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from itertools import pairwise
 
 import httpx
@@ -145,6 +145,31 @@ async def test_any_byte_breaks_the_silence(
 
     assert await passed(pings) == b":\n"
     assert trio.current_time() == 72
+
+
+class AfterAStop(httpx.AsyncByteStream):
+    """As the kernel does after SIGCONT: the bytes first, whatever the deadline."""
+
+    def __init__(self, stopped_s: float) -> None:
+        self._stopped_s = stopped_s
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(self._stopped_s)
+        yield b"event: alive\n"
+
+
+@pytest.mark.parametrize(("stopped_s", "is_heard"), [(20.0, True), (26.0, False)])
+async def test_what_came_while_the_bridge_stood_still_is_not_heard(
+    autojump_clock: trio.testing.MockClock, stopped_s: float, is_heard: bool
+) -> None:
+    bounded = BoundedText(httpx.Response(200, stream=AfterAStop(stopped_s)))
+    if is_heard:
+        assert await anext(bounded) == "event: alive\n"
+    else:
+        with pytest.raises(Unavailable, match="silent"):
+            await anext(bounded)
+    await bounded.stop()
 
 
 async def test_a_stream_that_is_stopped_half_read_leaves_nothing_open() -> None:
