@@ -214,8 +214,8 @@ def told_person(code: str, name: str) -> str:
         "room_again": f"There is room again for the messages of {who}.",
         "stream_stuck": (
             f"The server sent {who} something that cannot be read, three times at the "
-            "same place. The bridge went on behind it; agents find what stood there "
-            "by an explicit read."
+            "same place. If a message stands there, it is fetched by itself; one that "
+            "is too large even so is passed over and found by an explicit read."
         ),
     }
     return sentences.get(code, f"{who}: {label(code)}")

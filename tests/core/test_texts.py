@@ -112,7 +112,7 @@ def test_the_line_at_a_sessions_start() -> None:
 
 def test_the_lines_for_the_person() -> None:
     codes = ["held", "replaced", "revoked", "unregistered", "token_refused"]
-    codes += ["journal_full", "room_again"]
+    codes += ["journal_full", "room_again", "stream_stuck"]
     lines = [texts.told_person(code, "bob") for code in [*codes, "unheard_of"]]
     lines += [texts.plugin_needs_reload("claude"), texts.plugin_needs_reload("codex")]
     text = "\n".join(lines)
