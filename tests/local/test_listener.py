@@ -122,7 +122,7 @@ async def test_not_a_byte_of_another_user_is_read() -> None:
         b"AW1 call 4294967296\n" + b"x" * 65_000,
         b"AW1 hook claude Stop 9999999999\n" + b"x" * 65_000,
         b"AW1 call 1048576\n" + b"[" * 65_000,
-        b"AW1 call 0\n" * 6_000,
+        b"AW1 call 0\n" * 300,
     ],
 )
 async def test_no_flood_of_garbage_takes_memory(flood: bytes) -> None:
