@@ -134,4 +134,4 @@ def _handed_over(
 
 def _note(sentence: str) -> None:
     """For the person, beside the answer."""
-    click.echo(with_program(sentence), err=True)
+    click.echo(visible(with_program(sentence)), err=True)

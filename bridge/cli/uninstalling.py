@@ -17,6 +17,7 @@ from bridge.cli.choosing import agree
 from bridge.cli.invocation import Invocation, verb
 from bridge.cli.present import advise, document, say
 from bridge.clock import SystemClock
+from bridge.core.visible import one_line
 from bridge.errors import BridgeError, Refused
 from bridge.local.instance import Instance
 from bridge.paths import Paths, make_private_folder
@@ -38,7 +39,7 @@ def uninstall(invocation: Invocation, purge: bool, yes: bool) -> None:
     require_person("the removal")
     paths = invocation.paths
     for line in _announced(paths, purge):
-        click.echo(line, err=True)
+        click.echo(one_line(line, limit=4_000), err=True)
     if not yes and not agree("Do this?", "--yes"):
         raise Refused("declined", "You said no, so nothing was stopped or removed.")
     managed.stop(paths, SystemClock())
@@ -47,7 +48,7 @@ def uninstall(invocation: Invocation, purge: bool, yes: bool) -> None:
         document({"removed": list(gone), "purged": purge})
         return
     for place in gone:
-        say(f"Removed {place}")
+        say(f"Removed {one_line(str(place), limit=4_000)}")
     kept = "" if purge else f" The journal is kept: {paths.journal}"
     advise(f"The bridge is uninstalled.{kept}")
 
