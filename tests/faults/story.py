@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.lives import Lives
+from tests.journeys.rig.canary import unmarked
 from tests.journeys.rig.waiting import until_some
 
 SHOWN = re.compile(
@@ -150,7 +151,7 @@ class Story:
         kept = {
             submission_id
             for submission_id, state, body in rows
-            if state == "accepted" or body == submission_id
+            if state == "accepted" or unmarked(body) == submission_id
         }
         if not self.ledger.is_detaching:
             assert self.ledger.accepted <= kept
@@ -181,6 +182,7 @@ class Story:
         if self.ledger.is_detached:
             await until_some(self._alice_is_gone, "the end of alice's detach")
         self._no_tokens_are_left_over()
+        assert self._computer.canaries.look() == []
 
     async def _attach_again(self) -> None:
         rows = (await self._computer.person("agents"))["agents"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,14 @@ class Canaries:
     def learn(self) -> None:
         """Remember every token that lies there now."""
         files = [self._paths.parent_token, *self._paths.leases.glob("*.json")]
-        for file in filter(Path.is_file, files):
-            for key, value in json.loads(file.read_text() or "{}").items():
-                if key.endswith("token") and isinstance(value, str) and value:
-                    self.tokens.add(value)
+        for file in files:
+            with suppress(FileNotFoundError):  # a lease that has just ended
+                self._learn_from(json.loads(file.read_text() or "{}"))
+
+    def _learn_from(self, content: dict[str, Any]) -> None:
+        for key, value in content.items():
+            if key.endswith("token") and isinstance(value, str) and value:
+                self.tokens.add(value)
 
     def look(self) -> list[str]:
         """Where one of them was found, and should not be."""
