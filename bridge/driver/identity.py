@@ -48,15 +48,15 @@ def evidence(bridge: Bridge, pid: int, looks_above: bool = True) -> Evidence:
     a hook of another kind need not look there.
     """
     ancestry = process.ancestry_of(pid)
-    scripts = {
-        queue.record.process_key
-        for queue in bridge.roster
-        if queue.record.provider == "script" and queue.is_present
-    }
+
+    def is_script(facts: ProcessFacts) -> bool:
+        found = bridge.roster.of_process(process.key_of(facts))
+        return any(queue.record.provider == "script" for queue in found)
+
     return discovery.evidence_of(
         ancestry,
         process.marks_of,
-        lambda facts: process.key_of(facts) in scripts,
+        is_script,
         looks_above=looks_above,
     )
 

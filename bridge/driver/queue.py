@@ -105,6 +105,7 @@ class AttachmentQueue:
             for row in self.receipts.values()
             if row.delivery in _BY_HAND and row.message_id not in self.deliveries
         }
+        self.on_move: Callable[[], None] | None = None
         self.told = ""
         self.stream_trouble = ""
         self.lacks_bytes: int | None = None
@@ -176,7 +177,10 @@ class AttachmentQueue:
 
     def _remember(self, save: Save) -> None:
         if isinstance(save, SaveAttachment):
+            has_moved = save.attachment.process_key != self.record.process_key
             self.record = save.attachment
+            if has_moved and self.on_move is not None:
+                self.on_move()
         if isinstance(save, ForgetAttachment):
             self.record = replace(self.record, state=AttachmentState.DETACHED)
         if isinstance(save, SaveReceipt | SaveForeignReceipt):

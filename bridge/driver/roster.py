@@ -6,7 +6,7 @@ exact session has at most one live attachment, and that a name is looked up fold
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from bridge.core.ids import AgentId, AttachmentId, fold_name
@@ -23,6 +23,9 @@ class Roster:
 
     def __init__(self) -> None:
         self._queues: dict[AttachmentId, AttachmentQueue] = {}
+        # Made when it is asked for: a host waits while a hook looks, and a thousand
+        # attachments must not make it wait longer.
+        self._by_process: dict[ProcessKey, list[AttachmentQueue]] | None = None
         self.holdings = Holdings()
 
     def add(self, queue: AttachmentQueue) -> None:
@@ -31,12 +34,16 @@ class Roster:
         self._queues[attachment_id] = queue
         self.holdings.put(attachment_id, queue.deliveries.body_bytes)
         queue.deliveries.on_bytes = partial(self.holdings.put, attachment_id)
+        queue.on_move = self._forget_places
+        self._forget_places()
 
     def remove(self, queue: AttachmentQueue) -> None:
         """From now on it is not."""
         self._queues.pop(queue.record.attachment_id, None)
         self.holdings.remove(queue.record.attachment_id)
         queue.deliveries.on_bytes = None
+        queue.on_move = None
+        self._forget_places()
 
     def __iter__(self) -> Iterator[AttachmentQueue]:
         return iter(list(self._queues.values()))
@@ -52,24 +59,18 @@ class Roster:
         self, provider: str, session_id: str, key: ProcessKey
     ) -> AttachmentQueue | None:
         """The attached (or held) queue of exactly this session and process."""
-        return self._newest(
-            lambda queue: (
-                queue.record.provider == provider
-                and queue.record.session_id == session_id
-                and queue.record.process_key == key
-                and queue.record.state in _PRESENT
-            )
-        )
+        found = [
+            queue
+            for queue in self.of_process(key)
+            if queue.record.provider == provider
+            and queue.record.session_id == session_id
+        ]
+        return max(found, key=lambda queue: queue.record.created_at, default=None)
 
     def known(self, provider: str, session_id: str) -> AttachmentQueue | None:
         """The identity this session has or had: present, or kept offline."""
-        return self._newest(
-            lambda queue: (
-                queue.record.provider == provider
-                and queue.record.session_id == session_id
-                and queue.record.state in _KNOWN
-            )
-        )
+        found = self.of_session(provider, session_id)
+        return max(found, key=lambda queue: queue.record.created_at, default=None)
 
     def of_session(self, provider: str, session_id: str) -> list[AttachmentQueue]:
         """Every identity this session has: present, or kept offline."""
@@ -83,11 +84,12 @@ class Roster:
 
     def of_process(self, key: ProcessKey) -> list[AttachmentQueue]:
         """Everything present in this process."""
-        return [
-            queue
-            for queue in self
-            if queue.record.process_key == key and queue.record.state in _PRESENT
-        ]
+        if self._by_process is None:
+            self._by_process = {}
+            for queue in self:
+                self._by_process.setdefault(queue.record.process_key, []).append(queue)
+        found = self._by_process.get(key, [])
+        return [queue for queue in found if queue.record.state in _PRESENT]
 
     def named(self, name: str) -> AttachmentQueue | None:
         """By name: present, then offline, then what is over; of these the newest."""
@@ -100,11 +102,9 @@ class Roster:
         found = [queue for queue in self if queue.record.agent_id == agent_id]
         return sorted(found, key=lambda queue: queue.record.created_at)
 
-    def _newest(
-        self, wanted: Callable[[AttachmentQueue], bool]
-    ) -> AttachmentQueue | None:
-        found = [queue for queue in self if wanted(queue)]
-        return max(found, key=lambda queue: queue.record.created_at, default=None)
+    def _forget_places(self) -> None:
+        """A queue came, went, or is in another process now."""
+        self._by_process = None
 
 
 def _nearness(queue: AttachmentQueue) -> tuple[bool, bool, float]:
