@@ -57,11 +57,14 @@ class Instance:
         with ExitStack() as opened:
             folder = open_private_folder(paths.run)
             opened.callback(os.close, folder)
+            # Race: when a bridge ends, whichever way, descriptors close in order:
+            # who then gets the lock file must not meet the other lock
+            # (test_a_killed_winner_is_followed_at_once).
+            state = open_private_folder(paths.state)
+            opened.callback(os.close, state)
             lock = _open_lock(paths, folder)
             opened.callback(os.close, lock)
             _lock_or_say_who(lock, _PID_TRIES)
-            state = open_private_folder(paths.state)
-            opened.callback(os.close, state)
             _lock_state_folder(state)
             os.fchdir(folder)
             opened.pop_all()
@@ -118,8 +121,8 @@ class Instance:
             self._unlink_own_socket()
             self._listening = None
         if self._lock >= 0:
-            os.close(self._lock)
             os.close(self._state)
+            os.close(self._lock)
             os.close(self._folder)
             self._lock = self._state = self._folder = -1
 
