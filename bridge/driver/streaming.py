@@ -31,6 +31,7 @@ from bridge.driver.resuming import Wakefulness
 from bridge.driver.stuck import SamePlace
 from bridge.driver.together import PAGE, Together
 from bridge.errors import BridgeError, Refused, Unavailable
+from bridge.upstream import failures
 from bridge.upstream import stream_events as said
 from bridge.upstream.api import Caller
 from bridge.upstream.sender import Sender
@@ -44,6 +45,10 @@ _LEASE_OVER = {
     "held": ServerHeld,
     "unregistered": Unregistered,
 }
+
+
+# The server does not know our place in the mailbox: it has begun a new one.
+_CURSOR_UNKNOWN = "wrong_cursor"
 
 
 class _Full(Exception):
@@ -94,17 +99,18 @@ async def _converse(bridge: Bridge, queue: AttachmentQueue, caller: Caller) -> E
 async def _follow(
     bridge: Bridge, queue: AttachmentQueue, caller: Caller, sender: Sender
 ) -> Event:
-    backoff, place = reconnect.Backoff(), SamePlace()
+    backoff, place, is_anew = reconnect.Backoff(), SamePlace(), False
     while True:
         opened_at = bridge.clock.running()
         queue.stream_opened_at = None
         try:
-            return await _follow_once(bridge, queue, caller, sender)
+            return await _follow_once(bridge, queue, caller, sender, is_anew)
         except _Full:
             continue
-        except Refused as error:
-            return _end_of(bridge, error)
         except BridgeError as error:
+            if isinstance(error, Refused) and failures.ends_lease(error):
+                return _end_of(bridge, error)
+            is_anew = error.code == _CURSOR_UNKNOWN
             queue.stream_trouble = error.code
             if place.is_stuck(queue.record.watermark, error):
                 if place.is_news:
@@ -147,12 +153,19 @@ async def _go_past(bridge: Bridge, queue: AttachmentQueue, caller: Caller) -> No
 
 
 async def _follow_once(
-    bridge: Bridge, queue: AttachmentQueue, caller: Caller, sender: Sender
+    bridge: Bridge,
+    queue: AttachmentQueue,
+    caller: Caller,
+    sender: Sender,
+    is_anew: bool,
 ) -> Event:
-    """One connection; returns the end of the lease, raises why it ended else."""
+    """One connection; returns the end of the lease, raises why it ended else.
+
+    `is_anew` leaves the place to the server, which does not know ours.
+    """
     place = StreamPlace(
         queue.record.attachment_id,
-        cursor=queue.record.watermark or None,
+        cursor=None if is_anew else queue.record.watermark or None,
         has_messages=not queue.is_full,
         receipts_after=queue.record.receipt_cursor,
     )
@@ -242,7 +255,7 @@ async def _note_receipt(queue: AttachmentQueue, number: int) -> None:
 def _end_of(bridge: Bridge, error: Refused) -> Event:
     """What a server's final no means for the attachment."""
     at = bridge.clock.wall()
-    if error.code == "held":
+    if error.code == failures.HELD:
         return ServerHeld(at)
     if error.status == 410:
         state = str(error.details.get("state", "revoked"))

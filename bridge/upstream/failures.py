@@ -34,6 +34,10 @@ _NOT_SENT = (
     httpx.ProxyError,
 )
 _LATER = (408, 425, 429, 503)
+# Without a status our own proof is missing.
+_PROOF_STATUS = (None, 401, 403)
+_LEASE_STATUS = (404, 409, 410)
+HELD = "held"
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
@@ -64,6 +68,18 @@ def lost(is_repeatable: bool, what: str) -> BridgeError:
         f"The message server may or may not have done it ({what}).",
         "Repeat it only with the same submission id.",
     )
+
+
+def ends_lease(error: Refused) -> bool:
+    """A final no to the lease; any other one is about that single request."""
+    if error.code == HELD or error.status in _PROOF_STATUS:
+        return True
+    return error.status in _LEASE_STATUS and is_servers_word(error)
+
+
+def is_servers_word(error: Refused) -> bool:
+    """False for a page of something between us and the server, such as a proxy."""
+    return error.code != _codeless(error.status)
 
 
 def from_exception(error: httpx.HTTPError, is_repeatable: bool) -> BridgeError:
@@ -123,10 +139,14 @@ def _said(status: int, content: bytes) -> tuple[str, str, dict[str, Any]]:
     facts = {"code": body} if isinstance(body, str) else dict(body)
     code = _text(facts.pop("code", None))
     if _CODE.fullmatch(code) is None:
-        code = f"http_{status}"
+        code = _codeless(status)
     said = one_line(_text(facts.pop("message", None)), MESSAGE_LIMIT)
     message = said or f"The message server answered {status} ({code})."
     return code, message, facts
+
+
+def _codeless(status: int | None) -> str:
+    return f"http_{status}"
 
 
 def _text(value: object) -> str:

@@ -33,7 +33,7 @@ from bridge.errors import (
     Unavailable,
     Unknown,
 )
-from bridge.upstream import api
+from bridge.upstream import api, failures
 from bridge.upstream.api import Caller
 
 # Lanes of one attachment under way at once; the calls of all share one pool.
@@ -46,8 +46,8 @@ SHORTEST_WAIT_S = 1.0
 
 # The lease itself was refused: its token, its right, or its life.
 _LEASE_STATUS = (401, 403, 410)
-# Not this call's fault: what it wanted to say waits for a person's yes.
-_HELD = "held"
+# What a proxy says while the server behind it is changed.
+_PLACE_STATUS = (404, 405, 409, 410)
 # One conversation is too busy; the others are not.
 _CONVERSATION_RATE = "conversation_rate"
 # The server read it and says that it breaks a rule.
@@ -141,7 +141,7 @@ class Sender:
         while True:
             await self._outbox.wait_for_work()
             while (trouble := await self._drained()) is not None:
-                if isinstance(trouble, Refused):
+                if isinstance(trouble, Refused) and failures.ends_lease(trouble):
                     return trouble
                 await self._pause(trouble)
 
@@ -171,9 +171,16 @@ class Sender:
     async def _report_progress(self) -> None:
         progress = self._outbox.due_progress()
         if progress is not None:
-            known = await api.report_progress(
-                self._caller, self._attachment_id, progress
-            )
+            known = progress
+            try:
+                known = await api.report_progress(
+                    self._caller, self._attachment_id, progress
+                )
+            except Refused as error:
+                if error.status not in _RULE_STATUS:
+                    raise
+            # One that the server will never take is not told again: it must not
+            # hold up what agents say.
             await self._outbox.progress_taken(max(known, progress))
 
     # ---- receipts ----------------------------------------------------------------
@@ -287,9 +294,14 @@ class Sender:
     def _event_of(self, error: BridgeError) -> Event:
         at = self._caller.clock.wall()
         match error:
+            case Refused(status=status) if status in _PLACE_STATUS and not (
+                failures.is_servers_word(error)
+            ):
+                return ReplyLost(at)
             case Refused(status=status) if status in _LEASE_STATUS:
                 return LeaseRefused(at, self._attachment_id)
-            case Refused(code=code) if code == _HELD:
+            # Not this call's fault: what it wanted to say waits for a person's yes.
+            case Refused(code=failures.HELD):
                 return ReplyLost(at)
             case Refused():
                 return SubmissionRefused(at, error.code, error.message)

@@ -14,8 +14,15 @@ from trio.testing import MockClock
 from bridge.core import reconnect
 from bridge.core.effects import SaveForeignReceipt
 from bridge.core.ids import MessageId
-from bridge.core.records import AttachmentState, DeliveryState, OfferOutcome, Receipt
+from bridge.core.records import (
+    AttachmentState,
+    DeliveryState,
+    OfferOutcome,
+    Receipt,
+    SubmissionState,
+)
 from bridge.core.tokens import ChildTokens
+from bridge.driver import outgoing
 from bridge.driver.offering import make_offer
 from bridge.driver.queue import AttachmentQueue
 from bridge.upstream.bounded import FRAME_LIMIT_BYTES
@@ -373,6 +380,83 @@ async def test_a_server_whose_cursor_went_back_is_read_again_and_repeats_nothing
         shown = "".join(route.texts)
         assert [shown.count(f" msg-{number},") for number in (1, 2, 3)] == [1, 1, 1]
         assert queue.record.watermark == START + 3
+
+
+async def test_a_server_that_does_not_know_the_place_is_read_from_its_own(
+    autojump_clock: MockClock,
+) -> None:
+    """As one whose mailbox began anew: nothing that was taken is taken again."""
+    asked: list[str | None] = []
+
+    def say(request: httpx.Request) -> Answer:
+        asked.append(request.headers.get("last-event-id"))
+        if len(asked) == 1:
+            return stream([frame(1), frame(2)])
+        if asked[-1] is not None:
+            return refused(422, "wrong_cursor")
+        return streaming(frame(1), frame(2), frame(3))
+
+    async with virtual_bridge(RoutedServer(stream=say), VirtualClock()) as bridge:
+        queue = await attached(bridge)
+        await trio.testing.wait_all_tasks_blocked()
+        route = Route(OfferOutcome.EMITTED)
+        await make_offer(queue, OCCASION, bridge.clock, route.emit)
+        await trio.sleep(60)
+
+        assert asked == [str(START), str(START + 2), None]
+        assert queue.record.state is AttachmentState.ATTACHED
+        assert numbers(queue, DeliveryState.OFFERED) == [1, 2]
+        assert pending(queue) == [3]
+
+
+@pytest.mark.parametrize("word", ["stream", "progress", "receipts"])
+@pytest.mark.parametrize("status", [400, 402, 405, 413, 415, 418, 422])
+async def test_a_no_to_one_request_ends_no_lease_and_makes_no_storm(
+    autojump_clock: MockClock, status: int, word: str
+) -> None:
+    def no(_: httpx.Request) -> Answer:
+        return refused(status, "rule")
+
+    server = RoutedServer(stream=lambda _: streaming(frame(1)))
+    server.scripts[word] = no
+    async with virtual_bridge(server, VirtualClock()) as bridge:
+        queue = await attached(bridge)
+        owed = Receipt(queue.record.attachment_id, MessageId("msg-0"), "processed", 1.0)
+        async with queue.turn:
+            await queue.commit([SaveForeignReceipt(owed)])
+        await trio.sleep(HOUR_S / 4)
+
+        assert queue.record.state is AttachmentState.ATTACHED
+        assert bridge.told == type(bridge.told)()
+        assert len(server.times(word)) < 2 * HOUR_S / 4 / (reconnect.CAP_S / 2)
+        assert pending(queue) == ([] if word == "stream" else [1])
+
+
+@pytest.mark.parametrize("status", [404, 405, 409, 410])
+async def test_a_page_of_something_in_between_is_no_word_of_the_server(
+    autojump_clock: MockClock, status: int
+) -> None:
+    """As a proxy's whose server is just being changed: all goes on behind it."""
+    page_of_proxy = Answer(status, {"content-type": "text/html"}, [b"<html>no"])
+    ids = {"message_id": "msg-1", "inbox_id": "inbox-1", "conversation_id": "c"}
+
+    def unless(answer: Answer) -> Callable[[httpx.Request], Answer]:
+        return lambda _: page_of_proxy if trio.current_time() < 60 else answer
+
+    server = RoutedServer(
+        stream=unless(streaming(frame(1))),
+        progress=unless(said({"offered_through": 0})),
+        send=unless(said({**ids, "sequence": 1})),
+    )
+    async with virtual_bridge(server, VirtualClock()) as bridge:
+        queue = await attached(bridge)
+        row = await outgoing.submit(bridge, queue, "hello", target="agent:peer")
+        await trio.sleep(150)
+
+        assert queue.record.state is AttachmentState.ATTACHED
+        assert pending(queue) == [1]
+        sent = queue.submissions[row.submission_id]
+        assert sent.state is SubmissionState.ACCEPTED
 
 
 NONSENSE: list[bytes] = [
