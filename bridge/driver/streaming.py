@@ -152,6 +152,16 @@ async def _go_past(bridge: Bridge, queue: AttachmentQueue, caller: Caller) -> No
         bridge.log.warning("not_gone_past", code=error.code)
 
 
+def _place(queue: AttachmentQueue, is_anew: bool) -> StreamPlace:
+    """Where to start; `is_anew` leaves that to a server that lost it."""
+    return StreamPlace(
+        queue.record.attachment_id,
+        cursor=None if is_anew else queue.record.watermark or None,
+        has_messages=not queue.is_full,
+        receipts_after=queue.record.receipt_cursor,
+    )
+
+
 async def _follow_once(
     bridge: Bridge,
     queue: AttachmentQueue,
@@ -159,16 +169,8 @@ async def _follow_once(
     sender: Sender,
     is_anew: bool,
 ) -> Event:
-    """One connection; returns the end of the lease, raises why it ended else.
-
-    `is_anew` leaves the place to the server, which does not know ours.
-    """
-    place = StreamPlace(
-        queue.record.attachment_id,
-        cursor=None if is_anew else queue.record.watermark or None,
-        has_messages=not queue.is_full,
-        receipts_after=queue.record.receipt_cursor,
-    )
+    """One connection; returns the end of the lease, raises why it ended else."""
+    place = _place(queue, is_anew)
     events_in, events = trio.open_memory_channel[said.StreamEvent](PAGE)
     trouble: list[BridgeError | _Full] = []
     wakefulness = Wakefulness(bridge.clock)
