@@ -56,3 +56,7 @@ def test_every_fault_test_is_named_by_a_row(path: Path) -> None:
 def test_a_row_that_is_not_whole_is_refused(line: str) -> None:
     with pytest.raises(AssertionError):
         read_matrix(line)
+
+
+def test_no_row_waits_to_be_filled() -> None:
+    assert [row.number for row in ROWS if not row.is_filled] == []
