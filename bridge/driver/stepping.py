@@ -30,7 +30,7 @@ from bridge.driver import streaming
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError, Refused
-from bridge.upstream import api
+from bridge.upstream import api, failures
 
 # The server is told of an end in passing; the session has ended whatever it says.
 _TELL_S = 5.0
@@ -132,9 +132,9 @@ async def _tell_detached(bridge: Bridge, queue: AttachmentQueue) -> None:
         try:
             await _tell_last_signs(bridge, queue)
             await api.detach(bridge.link.parent, queue.record.attachment_id)
-        except Refused:
-            break  # the server knows no such lease any more: that is what we want
         except BridgeError as error:
+            if isinstance(error, Refused) and failures.is_servers_word(error):
+                break  # it knows no such lease any more: that is what we want
             bridge.log.warning("detach_not_told", code=error.code)
             fraction = bridge.clock.random_fraction()
             backoff, wait_s = reconnect.failed(backoff, 0.0, fraction)

@@ -1,0 +1,51 @@
+"""A detach reaches the server, however long something stands in between."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+import trio
+from trio.testing import MockClock
+
+from bridge.core.events import Detach
+from bridge.driver import stepping
+from tests.driver.virtual import VirtualClock, attached, streaming, virtual_bridge
+from tests.fakes.routed_server import RoutedServer
+from tests.fakes.scripted_server import Answer, refused, said
+
+PAGE = [b"<html>no"]
+
+
+@pytest.mark.parametrize("status", [302, 400, 403, 404, 405, 410, 500, 502, 503])
+async def test_a_detach_is_told_again_until_the_server_itself_has_answered(
+    autojump_clock: MockClock, status: int
+) -> None:
+    def answer(_: httpx.Request) -> Answer:
+        return Answer(status, {}, PAGE) if trio.current_time() < 60 else said({})
+
+    server = RoutedServer(stream=lambda _: streaming())
+    server.scripts["att-1"] = answer
+    async with virtual_bridge(server, VirtualClock()) as bridge:
+        queue = await attached(bridge)
+        await stepping.step(bridge, queue, Detach(bridge.clock.wall()))
+        await trio.sleep(50)
+        was_early = queue.is_forgotten
+        await trio.sleep(60)
+
+        assert (was_early, queue.is_forgotten) == (False, True)
+        assert server.times("att-1")[-1] >= 60
+        assert len(server.times("att-1")) < 30
+
+
+async def test_a_lease_that_the_server_does_not_know_is_detached(
+    autojump_clock: MockClock,
+) -> None:
+    server = RoutedServer(stream=lambda _: streaming())
+    server.scripts["att-1"] = lambda _: refused(404, "not_found")
+    async with virtual_bridge(server, VirtualClock()) as bridge:
+        queue = await attached(bridge)
+        await stepping.step(bridge, queue, Detach(bridge.clock.wall()))
+        await trio.sleep(1)
+
+        assert queue.is_forgotten
+        assert len(server.times("att-1")) == 1
