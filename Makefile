@@ -7,8 +7,8 @@ run: ## set up, start the bridge with its embedded server, say what to do next
 
 test: ## set up, run the tests (real vendor programs only where installed)
 	@packaging/scripts/setup.sh dev
-	.venv/bin/python -m pytest -q -n 2 --dist loadfile -m "not real_client and not crash" tests
-	CRASH_EVERY=$(or $(CRASH_EVERY),5) .venv/bin/python -m pytest -q -m crash tests
+	.venv/bin/python -m pytest -q -n 2 --dist loadfile -m "not real_client and not crash" tests; first=$$?; \
+	CRASH_EVERY=$(or $(CRASH_EVERY),5) .venv/bin/python -m pytest -q -m crash tests && exit $$first
 
 demo: ## one message all the way round, in a scratch folder, a line per step
 	@packaging/scripts/setup.sh run
