@@ -20,7 +20,7 @@ from bridge.core.ids import AttachmentId
 from bridge.core.tokens import ChildTokens
 from bridge.errors import BridgeError, Refused
 from bridge.upstream.clients import Server
-from bridge.upstream.failures import nonsense
+from bridge.upstream.failures import is_servers_word, nonsense
 from bridge.upstream.shapes import Grant
 from bridge.upstream.transfer import Question, ask
 
@@ -186,7 +186,8 @@ class ChildCredential:
         try:
             return await ask(self._server, question, Grant, self._clock)
         except Refused as error:
-            if error.status not in _FINAL:
+            is_page = error.status != 401 and not is_servers_word(error)
+            if error.status not in _FINAL or is_page:
                 raise nonsense(f"a renewal with {error.status}") from error
             self._refusal = refusal(
                 "the session's own connection has ended or was revoked",

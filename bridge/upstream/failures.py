@@ -35,8 +35,8 @@ _NOT_SENT = (
 )
 _LATER = (408, 425, 429, 503)
 # Without a status our own proof is missing.
-_PROOF_STATUS = (None, 401, 403)
-_LEASE_STATUS = (404, 409, 410)
+_PROOF_STATUS = (None, 401)
+_LEASE_STATUS = (403, 404, 409, 410)
 HELD = "held"
 
 

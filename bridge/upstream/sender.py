@@ -47,7 +47,7 @@ SHORTEST_WAIT_S = 1.0
 # The lease itself was refused: its token, its right, or its life.
 _LEASE_STATUS = (401, 403, 410)
 # What a proxy says while the server behind it is changed.
-_PLACE_STATUS = (404, 405, 409, 410)
+_PLACE_STATUS = (403, 404, 405, 409, 410)
 # One conversation is too busy; the others are not.
 _CONVERSATION_RATE = "conversation_rate"
 # The server read it and says that it breaks a rule.

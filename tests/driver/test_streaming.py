@@ -432,7 +432,7 @@ async def test_a_no_to_one_request_ends_no_lease_and_makes_no_storm(
         assert pending(queue) == ([] if word == "stream" else [1])
 
 
-@pytest.mark.parametrize("status", [404, 405, 409, 410])
+@pytest.mark.parametrize("status", [403, 404, 405, 409, 410])
 async def test_a_page_of_something_in_between_is_no_word_of_the_server(
     autojump_clock: MockClock, status: int
 ) -> None:

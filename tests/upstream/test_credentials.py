@@ -240,10 +240,19 @@ async def test_a_renewal_that_fails_late_is_unavailable(
         await api.hello(made.caller)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refused(404, "not_found"),
+        Answer(400, {}, [b"<html>a proxy's page"]),
+        Answer(403, {}, [b"<html>a proxy's page"]),
+    ],
+    ids=["404", "a page with 400", "a page with 403"],
+)
 async def test_a_renewal_answered_by_something_else_is_not_final(
-    calling: Callers, fake_clock: FakeClock
+    calling: Callers, fake_clock: FakeClock, answer: Answer
 ) -> None:
-    server = ScriptedServer(refused(404, "not_found"))
+    server = ScriptedServer(answer)
     made = await child(calling, server, fake_clock)
     fake_clock.advance(4000)
     with pytest.raises(Invalid):
