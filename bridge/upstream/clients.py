@@ -17,9 +17,11 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import trio
 from msgspec import Struct
 
 from bridge.errors import EXIT_CONFIG, Refused
@@ -30,12 +32,42 @@ _TIMEOUT = httpx.Timeout(None, connect=CONNECT_S, pool=CONNECT_S)
 
 # A stream is a connection of its own for hours; calls are short and few.
 _STREAM_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+CALLS_AT_ONCE = 16
 _CALL_LIMITS = httpx.Limits(
-    max_connections=16, max_keepalive_connections=4, keepalive_expiry=5.0
+    max_connections=CALLS_AT_ONCE, max_keepalive_connections=4, keepalive_expiry=5.0
 )
 
 # A compressed body can unfold without end, so none is asked for or taken.
 _HEADERS = {"Accept-Encoding": "identity", "User-Agent": "agentworks-bridge"}
+
+
+class _PatientClient(httpx.AsyncClient):
+    """A client whose pool never loses a place to a request that was cancelled.
+
+    The pool of httpx forgets a connection that was just given to a request, or just
+    made for it, when the request is cancelled before its first byte: the connection
+    stays in the pool, and no request is ever given it again. So a cancellation waits
+    for the next moment at which the connection knows how to close itself: while it
+    connects, and from the first byte on.
+    (test_a_call_that_is_cancelled_at_any_moment_leaves_its_place_to_others)
+    """
+
+    async def send(
+        self,
+        request: httpx.Request,
+        **options: Any,  # noqa: ANN401 - whatever its parent takes
+    ) -> httpx.Response:
+        """As its parent does."""
+        with trio.CancelScope(shield=True) as begun:
+
+            async def note(event: str, _: object) -> None:
+                is_made = event.startswith("connection.") and event.endswith("complete")
+                if is_made or event.endswith(".started"):
+                    begun.shield = is_made
+
+            request.extensions["trace"] = note
+            return await super().send(request, **options)
+        raise AssertionError("nobody cancels this scope itself")
 
 
 class ServerAddress(Struct, frozen=True):
@@ -46,11 +78,12 @@ class ServerAddress(Struct, frozen=True):
 
 
 class Server(Struct, frozen=True):
-    """One server, open for streams and for calls."""
+    """One server, open for streams and for calls; a call takes one of the places."""
 
     address: ServerAddress
     streams: httpx.AsyncClient
     calls: httpx.AsyncClient
+    places: trio.Semaphore
 
 
 def embedded(socket_path: Path) -> ServerAddress:
@@ -90,7 +123,7 @@ async def open_server(
         _client(address, _STREAM_LIMITS, transport) as streams,
         _client(address, _CALL_LIMITS, transport) as calls,
     ):
-        yield Server(address, streams, calls)
+        yield Server(address, streams, calls, trio.Semaphore(CALLS_AT_ONCE))
 
 
 def _client(
@@ -99,6 +132,7 @@ def _client(
     transport: httpx.AsyncBaseTransport | None,
 ) -> httpx.AsyncClient:
     is_tls = address.base_url.startswith("https:")
+    is_scripted = transport is not None
     if transport is None and not is_tls:
         transport = httpx.AsyncHTTPTransport(
             uds=address.socket_path or None,
@@ -106,7 +140,9 @@ def _client(
             # No TLS here: loading certificates would cost time and memory.
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         )
-    return httpx.AsyncClient(
+    # A scripted transport has no connections, and says nothing of them.
+    kind = httpx.AsyncClient if is_scripted else _PatientClient
+    return kind(
         base_url=address.base_url,
         transport=transport,
         limits=limits,

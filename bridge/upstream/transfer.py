@@ -7,6 +7,7 @@ failing is one of our errors, and that an answer is decoded or refused whole.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Self, TypeVar
 
 import httpx
@@ -18,7 +19,7 @@ from bridge.clock import Clock
 from bridge.errors import Invalid
 from bridge.upstream import failures
 from bridge.upstream.bounded import abandon
-from bridge.upstream.clients import Server
+from bridge.upstream.clients import CONNECT_S, Server
 
 Answer = TypeVar("Answer")
 
@@ -103,11 +104,12 @@ async def _exchange(
 ) -> tuple[httpx.Response, bytes]:
     request = _request(server.calls, question, token)
     try:
-        reply = await server.calls.send(request, stream=True)
-        try:
-            return reply, await read_capped(reply, BODY_LIMIT_BYTES)
-        finally:
-            await reply.aclose()
+        async with _place(server):
+            reply = await server.calls.send(request, stream=True)
+            try:
+                return reply, await read_capped(reply, BODY_LIMIT_BYTES)
+            finally:
+                await reply.aclose()
     except httpx.HTTPError as error:
         raise failures.from_exception(error, question.is_repeatable) from error
     except OSError as error:
@@ -117,6 +119,19 @@ async def _exchange(
         if question.is_repeatable:
             raise
         raise failures.lost(False, "an unusable answer") from error
+
+
+@asynccontextmanager
+async def _place(server: Server) -> AsyncIterator[None]:
+    """Wait here, where a cancelled call leaves at once, and not in the pool."""
+    with trio.move_on_after(CONNECT_S) as waiting:
+        await server.places.acquire()
+    if waiting.cancelled_caught:
+        raise httpx.PoolTimeout("too many calls are under way")
+    try:
+        yield
+    finally:
+        server.places.release()
 
 
 def _request(

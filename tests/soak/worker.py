@@ -26,6 +26,7 @@ from tests.soak.offers import Shown
 
 TRY_AGAIN = 75  # the exit code of an error that may pass
 _AGAIN_S = 0.3
+_CALMER = 4.0  # while it settles, a turn ends about every second
 _MOST_UNDECIDED = 12
 _ACTS = {"send": 45.0, "reply": 20.0, "turn": 30.0, "repeat": 3.0, "forge": 2.0}
 _LONG = {"short": 88.0, "page": 8.0, "long": 3.0, "largest": 1.0}
@@ -88,7 +89,8 @@ class Life:
     def live(self) -> None:
         """Until the process ends."""
         while True:
-            self._pause.wait(self._pace_s * self._dice.between(0.3, 1.7))
+            calm = 1.0 if self.phase == "work" else _CALMER
+            self._pause.wait(calm * self._pace_s * self._dice.between(0.3, 1.7))
             if self.phase == "work":
                 self._act()
             elif self.phase == "settle":

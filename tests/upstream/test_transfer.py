@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from bridge.errors import BridgeError, Invalid, Refused, Unavailable, Unknown
 from bridge.upstream import failures, transfer
-from bridge.upstream.clients import embedded, open_server
+from bridge.upstream.clients import CALLS_AT_ONCE, Server, embedded, open_server
 from bridge.upstream.transfer import Question, ask
 from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_server import (
@@ -307,3 +308,79 @@ async def test_a_cancelled_call_leaves_no_generator_behind(tmp_path: Path) -> No
             await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
         gc.collect()
+
+
+class _CancelAt(trio.abc.Instrument):
+    """Cancels the scope when this task has run so many steps."""
+
+    def __init__(self, scope: trio.CancelScope, step: int) -> None:
+        self._task = trio.lowlevel.current_task()
+        self._scope = scope
+        self._left = step
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._left -= task is self._task
+        if self._left == 0:
+            self._scope.cancel()
+
+
+async def cancelled_at(server: Server, step: int) -> bool:
+    """Whether a call was, with this many steps behind it."""
+    with trio.CancelScope() as scope:
+        instrument = _CancelAt(scope, step)
+        trio.lowlevel.add_instrument(instrument)
+        try:
+            await ask(server, READ, Counted, FakeClock())
+        finally:
+            trio.lowlevel.remove_instrument(instrument)
+    return scope.cancelled_caught
+
+
+class _Meeting:
+    """A server of a socket that answers each call, or only all of them together."""
+
+    def __init__(self) -> None:
+        self.wanted = 1
+        self._here = 0
+        self._all_here = trio.Event()
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError):
+            async for _ in stream:
+                self._here += 1
+                if self.wanted == 1 or self._here == self.wanted:
+                    self._all_here.set()
+                await self._all_here.wait()
+                await stream.send_all(
+                    b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"count":1}'
+                )
+
+    def call(self, wanted: int) -> None:
+        """From now on nobody is answered before so many are here."""
+        self.wanted, self._here, self._all_here = wanted, 0, trio.Event()
+
+
+async def test_a_call_that_is_cancelled_at_any_moment_leaves_its_place_to_others(
+    tmp_path: Path,
+) -> None:
+    meeting = _Meeting()
+    socket_ = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
+    await socket_.bind(str(tmp_path / "s"))
+    socket_.listen(CALLS_AT_ONCE)
+    async with (
+        trio.open_nursery() as serving,
+        open_server(embedded(tmp_path / "s")) as server,
+    ):
+        listener = trio.SocketListener(socket_)
+        serving.start_soon(trio.serve_listeners, meeting.serve, [listener])
+        # Often enough that one lost place each time would leave none.
+        for _ in range(CALLS_AT_ONCE):
+            step = 1
+            while await cancelled_at(server, step):
+                step += 1
+
+        meeting.call(CALLS_AT_ONCE)
+        async with trio.open_nursery() as calling:
+            for _ in range(CALLS_AT_ONCE):
+                calling.start_soon(ask, server, READ, Counted, FakeClock())
+        serving.cancel_scope.cancel()
