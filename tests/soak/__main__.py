@@ -123,6 +123,7 @@ def books(world: World, chaos: Chaos) -> Found:
         world.dropped,
         world.unregistered,
         [each.name for each in world.living() if each.name not in world.detached],
+        world.forgotten,
     )
     ledger = balance(evidence)
     world.accidents += watching.shouts(world.computer.records)

@@ -54,8 +54,12 @@ def gather(
     dropped: Iterable[str],
     unregistered: Mapping[str, float],
     attached: Iterable[str],
+    forgotten: Iterable[Outgoing],
 ) -> Evidence:
-    """Everything; `attached` are the names whose scripts lived to the end."""
+    """Everything; `attached` are the names whose scripts lived to the end.
+
+    `forgotten` are submissions that were refused, and went with a detach.
+    """
     kept, known = opened(journal), opened(server)
     try:
         return Evidence(
@@ -64,7 +68,7 @@ def gather(
             acks=tuple(_acks(notes)),
             stored=tuple(_stored(known)),
             rows=tuple(_rows(kept)),
-            outgoing=tuple(_outgoing(kept)),
+            outgoing=(*forgotten, *_outgoing(kept)),
             kills=tuple(kills),
             dropped=frozenset(dropped),
             attached=_attached(kept, set(attached)),
@@ -73,6 +77,18 @@ def gather(
     finally:
         kept.close()
         known.close()
+
+
+def refused_of(journal: Path, name: str) -> list[Outgoing]:
+    """The refused submissions of this agent now; a detach takes them away."""
+    kept = opened(journal)
+    try:
+        rows = [each for each in _outgoing(kept) if each.agent == name]
+    except sqlite3.OperationalError:  # just being started
+        rows = []
+    finally:
+        kept.close()
+    return [each for each in rows if each.state == "refused"]
 
 
 def queued_by(notes: list[Note], agent: str, until: float) -> set[str]:

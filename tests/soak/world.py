@@ -23,7 +23,8 @@ from tests.journeys.rig.computer import ROOT, Computer, computer_in
 from tests.journeys.rig.puppets import Denied, Puppet, puppet
 from tests.journeys.rig.running import Running, running
 from tests.soak.cutting import Cutter
-from tests.soak.facts import Kill
+from tests.soak.evidence import refused_of
+from tests.soak.facts import Kill, Outgoing
 
 HERE = Path(__file__).resolve().parent
 ACKS = ("processed", "both", "admitted", "none")
@@ -54,6 +55,7 @@ class World:
         self.kills: list[Kill] = []
         self.accidents: list[str] = []
         self.dropped: set[str] = set()
+        self.forgotten: list[Outgoing] = []
         self.unlisted: dict[str, float] = {}
         self.unregistered: dict[str, float] = {}
         self.detached: set[str] = set()
@@ -199,6 +201,7 @@ class World:
     async def detach(self, actor: Actor) -> None:
         """The person detaches it; what was never sent is listed."""
         self.detached.add(actor.name)
+        self.forgotten += refused_of(self.computer.paths.journal, actor.name)
         done = await self.person("detach", name=actor.name)
         if done is None:  # done before, by a call whose answer was lost
             self.unlisted[actor.name] = self.clock.running()
