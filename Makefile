@@ -1,5 +1,5 @@
 # Two commands: `make run` and `make test`. Both do all their set-up.
-.PHONY: run test demo lint types clients real-clients crash faults again soak bench coverage clean help
+.PHONY: run test demo lint types clients real-clients crash faults again machines soak bench coverage clean help
 
 run: ## set up, start the bridge with its embedded server, say what to do next
 	@packaging/scripts/setup.sh run
@@ -40,6 +40,10 @@ faults: ## every test that the fault matrix names, one at a time
 
 again: ## only what failed last, one at a time
 	AGENTWORKS_REQUIRE_CLIENTS=$(REQUIRE_CLIENTS) .venv/bin/python -m pytest -q --last-failed --last-failed-no-failures none tests
+
+machines: ## any order of crashes, cuts and hooks, at random; SECONDS=300
+	@packaging/scripts/setup.sh dev
+	.venv/bin/python -m tests.faults.whole $(or $(SECONDS),300)
 
 soak: ## a bridge under load, killed and cut at random; SECONDS=120, SEED=...
 	@packaging/scripts/setup.sh dev

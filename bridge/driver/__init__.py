@@ -3,6 +3,7 @@
 queue      one attachment: its events in order, each commit before it shows
 deliveries the rows of one attachment, found by id and by state
 ending     what the end of a lease does to the rows of its attachment
+heirs      what an ended lease leaves to the agent's next one
 offering   one offer: chosen, saved, handed to a route, its outcome saved
 streaming  what the server's stream says, until it ends and is opened again
 outgoing   submissions, receipts and progress on their way to the server

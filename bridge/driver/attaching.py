@@ -7,18 +7,13 @@ goes on under its new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from msgspec import Struct
-from msgspec.structs import replace
 
-from bridge.core import outbox, texts
-from bridge.core.effects import Save, SaveForeignReceipt, SaveReceiptState
+from bridge.core import texts
 from bridge.core.events import (
     Confirmed,
     Detach,
     Event,
-    LeaseMoved,
     OwnAttach,
     PersonAttach,
     ProcessGone,
@@ -31,12 +26,11 @@ from bridge.core.records import (
     AttachmentState,
     DeliveryState,
     ProcessKey,
-    ReceiptState,
     SubmissionState,
 )
 from bridge.core.setup import RosterEntry
 from bridge.core.tokens import ChildTokens
-from bridge.driver import stepping
+from bridge.driver import heirs, stepping
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import EXIT_CONFLICT, BridgeError, Refused
@@ -252,35 +246,17 @@ async def _supersede(bridge: Bridge, queue: AttachmentQueue, at: float) -> None:
     record = queue.record
     others = [q for q in bridge.roster.of_agent(record.agent_id) if q is not queue]
     async with queue.turn:
-        await queue.commit(_moved(queue, others, at))
-    for other in others:
-        other.hand_over()
+        estates = [heirs.estate_of(each) for each in others]
+        own = heirs.Estate(tuple(queue.submissions.values()), ())
+        moved = heirs.inherited(record.attachment_id, (*estates, own), at)
+        await queue.commit(moved)
+    for other, estate in zip(others, estates, strict=True):
+        other.hand_over(estate.submissions, estate.receipts)
         await stepping.step(bridge, other, ServerReplaced(at))
+        await heirs.pass_on(bridge, other)
     for other in bridge.roster.of_session(record.provider, record.session_id):
         if other is not queue:
             await stepping.step(bridge, other, ServerReplaced(at))
-
-
-def _moved(
-    queue: AttachmentQueue, others: Iterable[AttachmentQueue], at: float
-) -> list[Save]:
-    """Crash: all of it in one commit, so that nothing is in two places or in none.
-
-    (test_what_an_older_session_had_to_send_goes_on_in_the_next)
-    """
-    attachment_id = queue.record.attachment_id
-    rows = dict(queue.submissions)
-    saves: list[Save] = []
-    for other in others:
-        rows = {**other.submissions, **rows}
-        for receipt in other.unsent_receipts():
-            here = replace(receipt, attachment_id=attachment_id)
-            there = replace(receipt, state=ReceiptState.REFUSED)
-            saves += [SaveReceiptState(there), SaveForeignReceipt(here)]
-    moved = LeaseMoved(at, attachment_id)
-    told = [outbox.handle(row, moved)[1] for row in rows.values()]
-    saves += [each for effects in told for each in effects if isinstance(each, Save)]
-    return saves
 
 
 async def detach(bridge: Bridge, queue: AttachmentQueue) -> tuple[str, ...]:

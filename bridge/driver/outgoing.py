@@ -50,8 +50,6 @@ async def submit(
     async with queue.turn:
         queue.check_present()
         known = await _known(bridge, queue, new.submission_id)
-        if known is None:
-            check_attached(queue)
         kept, effects = outbox.admit(known, new, bridge.submissions())
         for effect in effects:
             if isinstance(effect, Refuse):
@@ -59,20 +57,6 @@ async def submit(
         await queue.commit([each for each in effects if isinstance(each, Save)])
     queue.wake()
     return await _wait_for_answer(queue, kept)
-
-
-def check_attached(queue: AttachmentQueue) -> None:
-    """Raise Refused when the attachment ended while its turn was waited for.
-
-    Race: what an ending attachment takes is forgotten with it, and its agent would
-    have been told that it is kept (test_a_session_that_is_being_detached_takes_nothing).
-    """
-    if not queue.is_present:
-        raise Refused(
-            "not_attached",
-            "This chat's attachment has just ended, so nothing was taken.",
-            "Attach the chat again, then repeat it with the same ids.",
-        )
 
 
 async def _known(

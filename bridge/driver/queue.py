@@ -264,10 +264,14 @@ class AttachmentQueue:
             self.stream.cancel()
             self.stream = None
 
-    def hand_over(self) -> None:
-        """What it had for the server is saved as another attachment's."""
-        self.submissions.clear()
-        self.receipts.clear()
+    def hand_over(
+        self, submissions: Iterable[Submission], receipts: Iterable[Receipt]
+    ) -> None:
+        """These are saved as another attachment's; what came later is still here."""
+        for row in submissions:
+            self.submissions.pop(row.submission_id, None)
+        for receipt in receipts:
+            self.receipts.pop(_key(receipt), None)
 
     def submissions_changed(self) -> None:
         """Whoever waits for a submission looks again; the sender too."""

@@ -32,7 +32,7 @@ from bridge.core.records import (
     Receipt,
     ReceiptState,
 )
-from bridge.driver import attaching, identity, offering, stepping, table
+from bridge.driver import attaching, heirs, identity, offering, stepping, table
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError, StorageBroken
@@ -122,6 +122,7 @@ async def keep_tidy(bridge: Bridge) -> None:
         try:
             for queue in bridge.roster:
                 await offering.settle(queue, bridge.clock)
+                await heirs.pass_on(bridge, queue)
             if passed >= next_sweep:
                 # A clock that was set forward must retire nothing early.
                 await _sweep(bridge, min(bridge.clock.wall(), started_wall + passed))

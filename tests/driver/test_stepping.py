@@ -174,7 +174,7 @@ async def test_a_submission_that_has_moved_is_not_begun(tmp_path: Path) -> None:
         queue = await attached(bridge)
         row = saying(queue)
         await queue.commit([SaveSubmission(row)])
-        queue.hand_over()
+        queue.hand_over([row], [])
 
         assert await Reports(queue, bridge.clock).begin(row) is None
 
