@@ -117,6 +117,12 @@ class Books:
         for hook in evidence.hooks:
             for handed in hook.handed:
                 self._handed[handed.message_id].append((hook, handed))
+        self._told_refused = {
+            said.removeprefix("refused ")
+            for hook in evidence.hooks
+            if hook.kind not in _UNSHOWN_KINDS
+            for said in hook.once
+        }
         self.kept = {
             each.submission_id
             for each in evidence.attempts
@@ -146,6 +152,8 @@ class Books:
         known = self._outgoing.get(submission_id)
         if known is not None and known.code:
             return known.code
+        if submission_id in self._told_refused:
+            return "told in an offer"
         attempts = self._attempts[submission_id]
         if any(each.may_be_kept for each in attempts):
             return ""

@@ -111,6 +111,15 @@ def test_a_queued_submission_that_was_refused_later_is_not_lost() -> None:
     assert balance(no).refused == {"not_found": 1}
 
 
+def test_a_refusal_that_a_hook_was_handed_outlives_its_row() -> None:
+    sent = replace(SENT, answer="queued", message_id="")
+    told = replace(HOOK, handed=(), once=("refused ann-1",))
+    gone = but(attempts=(sent,), stored=(), rows=(), hooks=(told,), outgoing=())
+
+    assert balance(gone).balances
+    assert faults(replace(gone, hooks=(replace(told, kind="refused"),)))
+
+
 @pytest.mark.parametrize(("is_away", "is_lost"), [(True, False), (False, True)])
 def test_what_waits_for_an_agent_that_is_away_is_not_lost(
     is_away: bool, is_lost: bool
