@@ -71,7 +71,7 @@ class Life:
         self._name = name
         self._acks = {"none": [], "both": ["admitted", "processed"]}.get(acks, [acks])
         self._pace_s = pace_s
-        self._dice = Dice(seed, f"{name}/{os.getpid() if not seed else ''}")
+        self._dice = Dice(seed, name)
         self._notes = Notes(Path(notes), name)
         self._hooks = Hooks(Path(state), self._dice, self._notes)
         self._undecided: deque[dict[str, Any]] = deque()

@@ -192,7 +192,7 @@ class World:
             state=str(self.computer.state),
             notes=str(self.notes / f"{actor.name}.jsonl"),
             name=actor.name,
-            seed=f"{self.seed}/{actor.process.pid if actor.is_over else ''}",
+            seed=self.seed,
             peers=self.peers_of(actor.name),
             acks=actor.acks,
             pace_s=pace_s,
