@@ -84,7 +84,7 @@ async def pass_on(bridge: Bridge, ended: AttachmentQueue) -> None:
 
 async def _move(ended: AttachmentQueue, heir: AttachmentQueue, at: float) -> None:
     async with heir.turn:
-        left = _unfinished(estate_of(ended))
+        left = _left(ended, heir)
         rows = _unsure(ended, heir)
         saves = inherited(heir.record.attachment_id, [left], at)
         # Crash: gone from the one and in the other in one commit, or it would be
@@ -97,14 +97,16 @@ async def _move(ended: AttachmentQueue, heir: AttachmentQueue, at: float) -> Non
         ended.deliveries.forget(row.message_id)
 
 
-def _unfinished(estate: Estate) -> Estate:
-    """Without what is answered, or what the person was told does not go out."""
+def _left(ended: AttachmentQueue, heir: AttachmentQueue) -> Estate:
+    """All but what the heir has, or what the person was told does not go out."""
+    estate = estate_of(ended)
     return replace(
         estate,
         submissions=tuple(
             row
             for row in estate.submissions
-            if row.state not in outbox.ANSWERED and row.refusal_code != outbox.DETACHED
+            if row.submission_id not in heir.submissions
+            and row.refusal_code != outbox.DETACHED
         ),
     )
 

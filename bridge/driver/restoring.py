@@ -31,6 +31,7 @@ from bridge.core.records import (
     OfferOutcome,
     Receipt,
     ReceiptState,
+    Submission,
 )
 from bridge.driver import attaching, heirs, identity, offering, stepping, table
 from bridge.driver.bridge import Bridge
@@ -163,6 +164,14 @@ def _is_done(queue: AttachmentQueue, at: float) -> bool:
     signs = queue.unsent_receipts()
     return not (
         queue.deliveries
-        or any(row.state not in outbox.ANSWERED for row in queue.submissions.values())
+        or any(_is_needed(row, at) for row in queue.submissions.values())
         or any(at - sign.at <= quota.RETENTION_S for sign in signs)
     )
+
+
+def _is_needed(row: Submission, at: float) -> bool:
+    """It goes out yet, or its id must still be known to mean this message.
+
+    (test_a_submission_id_is_known_after_its_lease_has_ended)
+    """
+    return row.state not in outbox.ANSWERED or at - row.created_at <= outbox.KEPT_FOR_S

@@ -78,11 +78,17 @@ def read_one(
 def was_offered(
     connection: sqlite3.Connection, agent_id: AgentId, message_id: MessageId
 ) -> bool:
-    """True when any attachment of this agent may have shown the message."""
+    """True when any attachment of this agent may have shown the message.
+
+    A receipt says so too, when its delivery was forgotten before the server heard
+    (test_what_is_forgotten_and_not_yet_told_was_offered).
+    """
     found = connection.execute(
         "SELECT 1 FROM delivery JOIN attachment USING (attachment_id)"  # noqa: S608
-        " WHERE message_id = ? AND agent_id = ?"
-        f" AND delivery.state IN ({_MAY_HAVE_BEEN_SHOWN}) LIMIT 1",
+        " WHERE message_id = ?1 AND agent_id = ?2"
+        f" AND delivery.state IN ({_MAY_HAVE_BEEN_SHOWN})"
+        " UNION ALL SELECT 1 FROM attachment JOIN receipt USING (attachment_id)"
+        " WHERE message_id = ?1 AND agent_id = ?2 LIMIT 1",
         (message_id, agent_id),
     )
     return found.fetchone() is not None

@@ -219,6 +219,27 @@ async def test_what_waits_to_be_sent_outlives_its_lease(
         assert bool(await bridge.journal.attachments()) is is_kept
 
 
+async def test_a_submission_id_is_known_after_its_lease_has_ended(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await kept(bridge, replace(living(), state=AttachmentState.REPLACED))
+        row = Submission(
+            SubmissionId("sub-1"),
+            queue.record.attachment_id,
+            queue.record.agent_id,
+            "agent:alice",
+            "hash",
+            state=SubmissionState.ACCEPTED,
+            created_at=bridge.clock.wall(),
+        )
+        await queue.commit([SaveSubmission(row)])
+        await tidied(bridge)
+
+        known = await bridge.journal.submission(row.agent_id, row.submission_id)
+        assert known == row
+
+
 async def test_a_sign_that_no_server_takes_keeps_nothing_for_ever(
     tmp_path: Path,
 ) -> None:

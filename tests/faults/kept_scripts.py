@@ -150,6 +150,14 @@ OUTBOX: Scripts = {
         Send(number=3, text=1),
         Send(number=4),
     ),
+    "an id that was used stays known when its lease has ended": (
+        Send(number=2),
+        CrashAtCommit(2),
+        Replace(),
+        Attach(session=1),
+        Cut(),
+        Send(number=2, target=1),
+    ),
     "a crash between save and answer sends the same id again": (
         CrashAtCommit(2),
         SendFault("slow"),

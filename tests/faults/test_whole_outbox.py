@@ -27,16 +27,18 @@ SEND = st.builds(
     st.sampled_from([0, 0, 0, 0, 1]),
 )
 FAULT = st.builds(happens.SendFault, st.sampled_from(SEND_FAULTS))
+AWAY = st.builds(happens.Fault, st.sampled_from(FAULTS), st.integers(1, 4))
+CUT, CRASH = st.just(happens.Cut()), st.just(happens.Crash())
 EVENTS = st.one_of(
     SEND,
     FAULT,
     st.builds(happens.SendFault, st.sampled_from(["lost", "slow"])),
     st.builds(happens.Pass, SECONDS),
-    st.just(happens.Crash()),
+    CRASH,
     st.builds(happens.CrashAtCommit, st.integers(1, 6)),
-    st.builds(happens.Fault, st.sampled_from(FAULTS), st.integers(1, 4)),
+    AWAY,
     st.one_of(
-        st.just(happens.Cut()),
+        CUT,
         st.just(happens.ServerRestart()),
         st.just(happens.Restart()),
         st.builds(happens.Away, st.just(1)),
@@ -52,7 +54,7 @@ EVENTS = st.one_of(
 )
 
 
-SCRIPTS = scripts(EVENTS, (FAULT, SEND), (SEND, SEND))
+SCRIPTS = scripts(EVENTS, (FAULT, SEND), (SEND, SEND), (AWAY, CUT, SEND, SEND, CRASH))
 
 
 @examples(usual=60)

@@ -28,6 +28,9 @@ TURN_END = st.builds(happens.TurnEnd, SESSIONS, st.sampled_from([False, False, T
 SAY = st.builds(
     happens.Say, st.sampled_from(["printed", "printed", "unprinted", ""]), st.booleans()
 )
+AGAIN = st.builds(happens.Again, MESSAGES, st.booleans())
+FAULT = st.builds(happens.Fault, st.sampled_from(FAULTS), st.integers(1, 4))
+ATTACH = st.builds(happens.Attach, st.integers(0, 1))
 EVENTS = st.one_of(
     POST,
     TURN_END,
@@ -38,14 +41,14 @@ EVENTS = st.one_of(
     st.just(happens.Crash()),
     st.builds(happens.CrashAtCommit, st.integers(1, 6)),
     st.just(happens.Cut()),
-    st.builds(happens.Again, MESSAGES, st.booleans()),
+    AGAIN,
     st.builds(happens.Attach, SESSIONS),
     st.one_of(
         st.just(happens.Swap()),
         st.just(happens.Cut(is_half=True)),
         st.just(happens.Silence()),
         st.builds(happens.Rewind, st.integers(1, 2)),
-        st.builds(happens.Fault, st.sampled_from(FAULTS), st.integers(1, 4)),
+        FAULT,
         st.builds(happens.Replace, st.booleans()),
         st.just(happens.Detach()),
         st.builds(happens.SessionEnd, SESSIONS),
@@ -63,7 +66,18 @@ EVENTS = st.one_of(
 )
 
 
-SCRIPTS = scripts(EVENTS, (POST, TURN_END), (POST, TURN_END, SAY), (TURN_END, SAY))
+SHOWN = st.just(happens.TurnEnd())
+SCRIPTS = scripts(
+    EVENTS,
+    (POST, TURN_END),
+    (POST, TURN_END, SAY),
+    (TURN_END, SAY),
+    (POST, TURN_END, FAULT, SAY, ATTACH),
+    # Shown, not told to the server, and brought again: to the next chat, or to the
+    # same one after so long that its row is gone.
+    (POST, SHOWN, st.just(happens.Fault()), st.just(happens.Say()), ATTACH),
+    (POST, SHOWN, st.just(happens.Say()), st.just(happens.Away(8)), AGAIN),
+)
 
 
 @examples(usual=60)

@@ -30,6 +30,7 @@ from bridge.core.ids import AgentId, AttachmentId, MessageId, OfferId, Submissio
 from bridge.core.records import (
     DeliveryState,
     OfferOutcome,
+    Receipt,
 )
 from bridge.store.database import Statistics
 from bridge.store.deliveries import Usage
@@ -269,6 +270,23 @@ async def test_what_certainly_was_not_shown_was_not_offered(
 
     found = await journal.offered_among(AGENT_ID, [MESSAGE_ID])
     assert (MESSAGE_ID in found) is expected
+
+
+@pytest.mark.parametrize("said", ["offered", "unsure", "admitted"])
+async def test_what_is_forgotten_and_not_yet_told_was_offered(
+    journal: Journal, said: str
+) -> None:
+    sign = Receipt(ATTACHMENT_ID, MESSAGE_ID, said, 1.0)
+    await journal.commit(
+        [
+            SaveAttachment(attachment()),
+            SaveMessage(in_state(1, DeliveryState.OFFERED)),
+            SaveForeignReceipt(sign),
+            Forget(ATTACHMENT_ID, MESSAGE_ID),
+        ]
+    )
+
+    assert await journal.offered_among(AGENT_ID, [MESSAGE_ID]) == {MESSAGE_ID}
 
 
 async def test_usage_counts_rows_and_body_bytes_by_attachment(

@@ -43,6 +43,7 @@ class MailOracle:
         self.ended_leases: set[str] = set()
         self.detached: set[str] = set()
         self.aged: set[str] = set()
+        self.told: set[str] = set()
         self.offered_in: defaultdict[str, set[str]] = defaultdict(set)
         self.rows: dict[tuple[str, str], Row] = {}
         self.watermarks: dict[str, int] = {}
@@ -99,12 +100,18 @@ class MailOracle:
                 said &= {each for each in said if (message, each) in arrived}
 
     def ages(self) -> None:
-        """So much time went by that what was offered is forgotten."""
-        for rows in self.offered_in.values():
+        """A week went by: what was offered is forgotten.
+
+        So is what an ended lease never told: the server takes nothing from it.
+        """
+        for lease, rows in self.offered_in.items():
             self.aged |= rows
+            if lease in self.ended_leases:
+                self.maybe_shown -= rows - self.told
 
     def receipt(self, message: str, delivery: str) -> None:
         """The server hears a sign of ours."""
+        self.told.add(message)
         if delivery in ("admitted", "processed"):
             assert delivery in self.said[message], f"P3: {message} {delivery} invented"
         if delivery == "offered":
