@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tests.faults import kept_scripts
 from tests.faults.whole import events as happens
+from tests.faults.whole.answers import FAULTS, SEND_FAULTS
 from tests.faults.whole.choosing import examples, scripts
 from tests.faults.whole.host import Codex
 from tests.faults.whole.playing import play
-from tests.faults.whole.server import FAULTS, SEND_FAULTS
 
 SECONDS = st.sampled_from([0.1, 1.0, 3.0, 6.0, 8.0, 13.0, 31.0, 61.0])
 SEND = st.builds(

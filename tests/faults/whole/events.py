@@ -105,14 +105,14 @@ class Rewind(Event, frozen=True):
 
 
 class Fault(Event, frozen=True):
-    """The next requests fail: see server.FAULTS."""
+    """The next requests fail: see answers.FAULTS."""
 
     kind: str = "unreachable"
     requests: int = 1
 
 
 class SendFault(Event, frozen=True):
-    """The next submission is answered like this: see server.FAULTS."""
+    """The next submission is answered like this: see answers.FAULTS."""
 
     kind: str = "lost"
 

@@ -9,7 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from bridge.errors import BridgeError
-from tests.faults.whole.server import RETRY_AFTER_S, MessageServer
+from tests.faults.whole.answers import RETRY_AFTER_S
+from tests.faults.whole.server import MessageServer
 
 # Wall seconds since 1970 leave no room for more digits.
 _ROUNDING_S = 0.001

@@ -29,7 +29,8 @@ from bridge.upstream.credentials import FixedToken
 from tests.fakes.clock import FakeClock
 from tests.fakes.memory_door import MemoryStream
 from tests.faults.whole.disk import Disk, JournalInStep, LeasesInStep, copied
-from tests.faults.whole.server import Line, MessageServer
+from tests.faults.whole.line import Line
+from tests.faults.whole.server import MessageServer
 
 
 class Accepting(trio.abc.Listener[MemoryStream]):

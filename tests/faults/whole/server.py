@@ -8,7 +8,7 @@ streams and answers pass through httpx's own transport interface.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -18,26 +18,12 @@ import msgspec
 import trio
 
 from tests.fakes.clock import FakeClock
+from tests.faults.whole.answers import Body, as_error, as_json
 
 START = 500_000_000
 LARGE = 12_000
 _HEARTBEAT_S = 10.0
 _BRIDGE = "/api/external/v1/bridge/attachments"
-_SLOW_S = 12.0
-RETRY_AFTER_S = 7
-# What a request can meet. "lost" and "slow" are done first, and then not told.
-FAULTS = (
-    "unreachable",
-    "lost",
-    "slow",
-    "broken",
-    "busy",
-    "limited",
-    "garbage",
-)
-# What only a submission can meet.
-SEND_FAULTS = (*FAULTS, "refused", "conversation", "held")
-_STATUS = {"broken": 500, "busy": 503, "limited": 429, "conversation": 429}
 
 
 @dataclass
@@ -86,29 +72,6 @@ class OpenStream:
             self.chunks.send_nowait(chunk)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self.is_silent = self.is_gone = True
-
-
-class Body(httpx.AsyncByteStream):
-    """The bytes of one answer as they come."""
-
-    def __init__(self, chunks: trio.MemoryReceiveChannel[bytes | Exception]) -> None:
-        self._chunks = chunks
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        try:
-            chunk = await self._chunks.receive()
-        except (trio.EndOfChannel, trio.ClosedResourceError):
-            raise StopAsyncIteration from None
-        if isinstance(chunk, Exception):
-            raise chunk
-        return chunk
-
-    async def aclose(self) -> None:
-        """See httpx.AsyncByteStream."""
-        self._chunks.close()
 
 
 class MessageServer:
@@ -218,17 +181,17 @@ class MessageServer:
         path, method = request.url.path, request.method
         said = msgspec.json.decode(request.content) if request.content else {}
         if path == _BRIDGE:
-            return _json(self._attach(said))
+            return as_json(self._attach(said))
         if not path.startswith(f"{_BRIDGE}/"):
-            return _error(404, "not_found")
+            return as_error(404, "not_found")
         attachment_id, _, call = path.removeprefix(f"{_BRIDGE}/").partition("/")
         if method == "DELETE":
             if attachment_id == self.lease:
                 self._end_lease("detached")
-            return _json({})
+            return as_json({})
         state = self.states.get(attachment_id, "revoked")
         if state not in ("attached", "offline"):
-            return _error(410, "gone", state=state)
+            return as_error(410, "gone", state=state)
         return self._answer_lease(attachment_id, call, request, said)
 
     def _answer_lease(
@@ -239,19 +202,19 @@ class MessageServer:
                 return self._stream(attachment_id, request)
             case "offline":
                 self.states[attachment_id] = "offline"
-                return _json({})
+                return as_json({})
             case "progress":
                 self.progress = max(self.progress, said["offered_through"])
-                return _json({"offered_through": self.progress})
+                return as_json({"offered_through": self.progress})
             case "receipts":
-                return _json(self._take_receipts(said["receipts"]))
+                return as_json(self._take_receipts(said["receipts"]))
             case "read":
-                return _json(self._read(request.url.params))
+                return as_json(self._read(request.url.params))
             case "send":
                 return self._send(said)
             case "sent":
                 return self._sent(unquote(call.partition("/")[2]))
-        return _error(404, "not_found")
+        return as_error(404, "not_found")
 
     def _attach(self, said: dict[str, Any]) -> dict[str, Any]:
         session = said["session_id"]
@@ -344,8 +307,8 @@ class MessageServer:
         if known is None:
             known = self._take(submission_id, place, body)
         if (known.place, known.body) != (place, body):
-            return _error(409, "submission_conflict")
-        return _json(known.answer)
+            return as_error(409, "submission_conflict")
+        return as_json(known.answer)
 
     def _take(self, submission_id: str, place: str, body: str) -> Taken:
         number = len(self.taken) + 1
@@ -361,63 +324,8 @@ class MessageServer:
     def _sent(self, id_: str) -> httpx.Response:
         for each in self.taken.values():
             if id_ in (each.submission_id, each.answer["message_id"]):
-                return _json({**each.answer, "delivery": "stored"})
-        return _error(404, "not_found")
-
-
-class Line(httpx.AsyncBaseTransport):
-    """One daemon's way to the server; a dead daemon's requests go nowhere."""
-
-    def __init__(
-        self, server: MessageServer, life: str, is_dead: Callable[[], bool]
-    ) -> None:
-        self._server = server
-        self._life = life
-        self._is_dead = is_dead
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """See httpx.AsyncBaseTransport."""
-        await request.aread()
-        await trio.lowlevel.checkpoint()
-        if self._is_dead():
-            await trio.sleep_forever()
-        is_send = request.url.path.endswith("/send")
-        kind = self._fault(request, is_send)
-        if kind == "unreachable":
-            raise httpx.ConnectError("nobody there")
-        if kind in ("lost", "slow"):
-            reply = self._server.answer(request)
-            await trio.sleep(_SLOW_S if kind == "slow" else 0)
-            if kind == "lost":
-                raise httpx.ReadError("cut")
-            return reply
-        return _failed(kind) if kind else self._server.answer(request)
-
-    def _fault(self, request: httpx.Request, is_send: bool) -> str:
-        server = self._server
-        kind = server.faults.popleft() if server.faults else ""
-        if is_send and not kind and server.send_faults:
-            kind = server.send_faults.popleft()
-        if is_send:
-            said = msgspec.json.decode(request.content)
-            now, id_ = server.clock.running(), said["submission_id"]
-            server.attempts.append((now, id_, self._life, kind))
-        return kind
-
-
-def _failed(kind: str) -> httpx.Response:
-    if kind == "garbage":
-        html = {"content-type": "text/html"}
-        return httpx.Response(200, headers=html, stream=_whole(b"<p>Log in</p>"))
-    if kind == "refused":
-        return _error(422, "message_length")
-    if kind == "held":
-        return _error(409, "held")
-    code = "conversation_rate" if kind == "conversation" else kind
-    reply = _error(_STATUS[kind], code)
-    if kind in ("limited", "conversation"):
-        reply.headers["retry-after"] = str(RETRY_AFTER_S)
-    return reply
+                return as_json({**each.answer, "delivery": "stored"})
+        return as_error(404, "not_found")
 
 
 def _rank(delivery: str) -> int:
@@ -438,31 +346,3 @@ def _shown(mail: Mail) -> dict[str, Any]:
         "message": mail.body,
         "sent_at": "2026-11-29T16:05:29Z",
     }
-
-
-class _Once(httpx.AsyncByteStream):
-    """A body in one piece, which leaves no generator behind."""
-
-    def __init__(self, content: bytes) -> None:
-        self._left = [content]
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if not self._left:
-            raise StopAsyncIteration
-        return self._left.pop()
-
-
-def _whole(content: bytes) -> httpx.AsyncByteStream:
-    return _Once(content)
-
-
-def _json(content: object, status: int = 200) -> httpx.Response:
-    return httpx.Response(status, stream=_whole(msgspec.json.encode(content)))
-
-
-def _error(status: int, code: str, **details: object) -> httpx.Response:
-    error = {"code": code, "message": f"no: {code}.", **details}
-    return _json({"error": error}, status)

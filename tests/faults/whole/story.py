@@ -1,14 +1,11 @@
 """A story: one life after the other on one disk, beside a server and a host.
 
-Owns virtual time, and what every event of events.py does. After each event all
-is settled: nothing can run any more without another event or more time.
+Owns virtual time, and what every event does. After each, nothing can run any more.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing
 from functools import singledispatchmethod
 from pathlib import Path
 from typing import Any
@@ -27,14 +24,12 @@ from tests.faults.whole.events import Event
 from tests.faults.whole.host import Chat, Codex, HookRun
 from tests.faults.whole.letters import Letter, LetterOracle
 from tests.faults.whole.life import Life
-from tests.faults.whole.oracle import OUT, MailOracle, Row
+from tests.faults.whole.looking import OnDisk, read_disk
+from tests.faults.whole.oracle import OUT, MailOracle
 
 DAY_S = 24 * 3600.0
 # What was dealt with is forgotten after that, named or not.
 _KEPT_DAYS = 7
-_ROWS = "SELECT attachment_id, message_id, state, body IS NOT NULL, named FROM delivery"
-_SUBMISSIONS = "SELECT submission_id FROM submission"
-_WATERMARKS = "SELECT attachment_id, watermark FROM attachment"
 # Longer than anything of a ghost waits under a shield.
 _UNWINDING_S = 120.0
 
@@ -76,14 +71,11 @@ class Story:
         left = seconds
         await self.settle()
         while left > 1e-9:
-            step = min(left, max(self._next_deadline_s(), 0.001))
+            step = min(left, _to_next_deadline_s())
             self.time.jump(step)
             self.clock.advance(step)
             left -= step
             await self.settle()
-
-    def _next_deadline_s(self) -> float:
-        return trio.lowlevel.current_statistics().seconds_to_next_deadline
 
     # ---- lives -------------------------------------------------------------------
 
@@ -117,7 +109,7 @@ class Story:
         waited = 0.0
         await self.settle()
         while not holds():
-            step = min(max(self._next_deadline_s(), 0.001), 1.0)
+            step = min(_to_next_deadline_s(), 1.0)
             assert waited < _UNWINDING_S, f"it hangs:\n{self.life.log.getvalue()}"
             await self.pass_time(step)
             waited += step
@@ -130,38 +122,26 @@ class Story:
 
     # ---- looking -----------------------------------------------------------------
 
-    def on_disk(self) -> tuple[list[Row], dict[str, int], set[str]]:
-        """What is durable now, read beside the daemon.
-
-        Deliveries, watermarks by lease, and ids of submissions.
-        """
+    def on_disk(self) -> OnDisk:
+        """What is durable now, read beside the daemon."""
         number = self.lives + (1 if self.life.is_dead else 0)
-        file = self._folder(number) / NAME
-        with closing(sqlite3.connect(file)) as connection:
-            rows = connection.execute(_ROWS).fetchall()
-            marks = connection.execute(_WATERMARKS).fetchall()
-            sent = {row[0] for row in connection.execute(_SUBMISSIONS)}
-        deliveries = [
-            Row(lease, message, state, bool(has_body), bool(named))
-            for lease, message, state, has_body, named in rows
-        ]
-        return deliveries, dict(marks), sent
+        return read_disk(self._folder(number) / NAME)
 
     def perhaps_named(self) -> set[str]:
         """Named in an offer that may have been lost on its way: once, and no more."""
         has_lost_offers = self.lives > 1 or any(hook.is_lost for hook in self.hooks)
-        rows = self.on_disk()[0] if has_lost_offers else []
+        rows = self.on_disk().rows if has_lost_offers else []
         return {row.message for row in rows if row.named}
 
     def look(self) -> None:
         """The promises that hold after every step."""
-        rows, watermarks, submissions = self.on_disk()
-        self.oracle.look(rows, watermarks)
-        self.letters.look(submissions)
+        found = self.on_disk()
+        self.oracle.look(found.rows, found.watermarks)
+        self.letters.look(found.submissions)
 
     def note_print(self, hook: HookRun) -> None:
         """A hook has a whole print in its hands, as it comes out of the pipe."""
-        rows = sorted(self.on_disk()[0], key=lambda row: row.state in OUT)
+        rows = sorted(self.on_disk().rows, key=lambda row: row.state in OUT)
         self.letters.is_told(host.refused_in(hook.text))
         disk = {row.message: row for row in rows}
         shown, named = host.shown_in(hook.text), host.named_in(hook.text)
@@ -196,8 +176,6 @@ class Story:
     async def happen(self, event: Event) -> None:
         """Carry out one event."""
         raise TypeError(f"nothing does {event}")
-
-    # ---- the daemon's process
 
     @happen.register
     async def _(self, event: happens.Crash) -> None:
@@ -273,8 +251,8 @@ class Story:
     async def _(self, event: happens.Cut) -> None:
         self.server.cut(event.is_half)
 
-    @happen.register
-    async def _(self, event: happens.ServerRestart) -> None:
+    @happen.register(happens.ServerRestart)
+    async def _(self, _: Event) -> None:
         self.server.cut()
 
     @happen.register
@@ -416,3 +394,7 @@ class Story:
                     then(answer)
 
         life.callers.start_soon(run)
+
+
+def _to_next_deadline_s() -> float:
+    return max(trio.lowlevel.current_statistics().seconds_to_next_deadline, 0.001)
