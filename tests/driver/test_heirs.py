@@ -19,6 +19,7 @@ from bridge.core.records import (
 from bridge.driver import heirs, offering, receiving
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
+from bridge.driver.reporting import Reports
 from tests.core.examples import BOB, refused_submission
 from tests.driver.desk import OCCASION, Route, incoming, open_bridge
 
@@ -162,3 +163,20 @@ async def test_without_a_next_attachment_nothing_is_moved(tmp_path: Path) -> Non
         await heirs.pass_on(bridge, before)
 
         assert states(before) == [DeliveryState.AMBIGUOUS]
+
+
+@pytest.mark.parametrize("said", ["offered", "unsure", "processed"])
+async def test_what_an_heir_tells_of_is_not_taken_by_it(
+    tmp_path: Path, said: str
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        before, after = await attached(bridge, 1), await attached(bridge, 2)
+        sign = Receipt(before.record.attachment_id, incoming(1).message_id, said, 1.0)
+        await before.commit([SaveForeignReceipt(sign)])
+        await end(before, AttachmentState.REPLACED)
+        await heirs.pass_on(bridge, before)
+        await Reports(after, bridge.clock).receipts_taken(after.unsent_receipts())
+
+        await receiving.receive(bridge, after, incoming(1), 1000.0)
+
+        assert states(after) == []

@@ -71,6 +71,16 @@ SYSTEM: Scripts = {
         Attach(session=1),
         Say("", is_seen=False),
     ),
+    "what an old chat was offered is not taken while the server is told of it": (
+        Post(is_large=True),
+        TurnEnd(),
+        Detach(),
+        Fault("broken"),
+        Say("", is_seen=False),
+        Attach(session=1),
+        Fault("busy", 2),
+        SlowDisk(1.0),
+    ),
     "a stream that begins anew shows nothing twice": (
         Post(),
         TurnEnd(),
