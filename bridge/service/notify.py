@@ -8,10 +8,10 @@ which the bridge starts can speak for it.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import MutableMapping
-from contextlib import suppress
 
 import trio
 
@@ -21,6 +21,8 @@ _WATCHDOG_PID = "WATCHDOG_PID"
 # A manager that reads nothing for so long does not hear this word.
 _TRIES = 20
 _PAUSE_S = 0.05
+# No room at the manager, or in our own or the system's table of descriptors.
+_PASSING = (errno.EAGAIN, errno.EMFILE, errno.ENFILE)
 
 
 class Notifier:
@@ -46,15 +48,23 @@ class Notifier:
         return cls(address, int(watchdog) / 1e6 if is_ours else 0.0)
 
     async def say(self, *lines: str) -> None:
-        """Tell it all in one datagram; a manager that is gone is not missed."""
+        """Tell it all in one datagram; a manager that is gone is not missed.
+
+        Nor is one for which the system has no descriptor just now
+        (test_a_want_of_descriptors_ends_no_bridge).
+        """
         if not self._address:
             return
         words = "\n".join(lines).encode()
         for _ in range(_TRIES):
-            with suppress(BlockingIOError):
+            try:
                 self._send(words)
+            except OSError as error:
+                if error.errno not in _PASSING:
+                    return
+                await trio.sleep(_PAUSE_S)
+            else:
                 return
-            await trio.sleep(_PAUSE_S)
 
     def _send(self, words: bytes) -> None:
         place = self._address
@@ -63,9 +73,4 @@ class Notifier:
         flags = socket.SOCK_DGRAM | getattr(socket, "SOCK_CLOEXEC", 0)
         with socket.socket(socket.AF_UNIX, flags) as speaking:
             speaking.setblocking(False)
-            try:
-                speaking.sendto(words, place)
-            except BlockingIOError:
-                raise
-            except OSError:
-                return
+            speaking.sendto(words, place)

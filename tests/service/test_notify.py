@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
 import secrets
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,41 @@ async def test_all_lines_of_a_word_come_in_one_datagram(place: str) -> None:
 
 async def test_a_manager_that_is_gone_is_not_missed(place: str) -> None:
     await Notifier(place).say("READY=1")
+
+
+@contextmanager
+def no_descriptor() -> Iterator[None]:
+    """The process may open nothing more."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+async def test_a_want_of_descriptors_ends_no_bridge(
+    place: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    with listening(place) as manager:
+        with no_descriptor():
+            await Notifier(place).say("WATCHDOG=1")
+
+        with pytest.raises(BlockingIOError):
+            manager.recv(4096)
+
+
+async def test_a_word_that_had_no_descriptor_is_said_when_there_is_one(
+    place: str, mock_clock: trio.testing.MockClock
+) -> None:
+    with listening(place) as manager:
+        async with trio.open_nursery() as nursery:
+            with no_descriptor():
+                nursery.start_soon(Notifier(place).say, "READY=1")
+                await trio.testing.wait_all_tasks_blocked()
+            mock_clock.jump(1)
+
+        assert manager.recv(4096) == b"READY=1"
 
 
 async def test_a_manager_that_reads_nothing_holds_nobody_up(
