@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import trio
+import trio.testing
 from msgspec.structs import replace
 
 from bridge.core.effects import SaveAttachment, SaveForeignReceipt, SaveSubmission
@@ -163,6 +165,28 @@ async def test_without_a_next_attachment_nothing_is_moved(tmp_path: Path) -> Non
         await heirs.pass_on(bridge, before)
 
         assert states(before) == [DeliveryState.AMBIGUOUS]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [AttachmentState.DETACHING, AttachmentState.REPLACED, AttachmentState.OFFLINE],
+)
+async def test_nothing_is_moved_to_an_heir_that_ends_meanwhile(
+    tmp_path: Path, state: AttachmentState
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        before = await attached(bridge, 1)
+        await offered(bridge, before, OfferOutcome.UNKNOWN)
+        after = await attached(bridge, 2)
+        await end(before, AttachmentState.REPLACED)
+
+        async with trio.open_nursery() as nursery, after.turn:
+            nursery.start_soon(heirs.pass_on, bridge, before)
+            await trio.testing.wait_all_tasks_blocked()
+            await end(after, state)
+
+        assert states(before) == [DeliveryState.AMBIGUOUS]
+        assert states(after) == []
 
 
 @pytest.mark.parametrize("said", ["offered", "unsure", "processed"])
