@@ -91,20 +91,3 @@ def test_no_order_of_events_breaks_a_promise(
 @pytest.mark.parametrize("what", kept_scripts.SYSTEM)
 def test_a_kept_script_breaks_no_promise(what: str, codex: Codex) -> None:
     play(kept_scripts.SYSTEM[what], codex)
-
-
-def test_a_failure_is_printed_as_a_script_that_can_be_kept() -> None:
-    for script in kept_scripts.SYSTEM.values():
-        printed = happens.written(script)
-
-        (again,) = eval(f"{{{printed}}}", vars(happens)).values()
-        assert again == tuple(script)
-
-
-def test_a_broken_promise_carries_its_script(codex: Codex) -> None:
-    script = [happens.Post(), happens.Event()]  # nothing does a bare event
-
-    with pytest.raises(TypeError) as caught:
-        play(script, codex)
-
-    assert caught.value.__notes__[0].endswith(happens.written(script))
