@@ -133,7 +133,7 @@ async def _tell_detached(bridge: Bridge, queue: AttachmentQueue) -> None:
             await _tell_last_signs(bridge, queue)
             await api.detach(bridge.link.parent, queue.record.attachment_id)
         except BridgeError as error:
-            if isinstance(error, Refused) and failures.is_servers_word(error):
+            if isinstance(error, Refused) and failures.is_answer(error):
                 break  # it knows no such lease any more: that is what we want
             bridge.log.warning("detach_not_told", code=error.code)
             fraction = bridge.clock.random_fraction()

@@ -82,6 +82,11 @@ def is_servers_word(error: Refused) -> bool:
     return error.code != _codeless(error.status)
 
 
+def is_answer(error: Refused) -> bool:
+    """The server's own no to this very call; a refused or missing login is none."""
+    return error.status not in _PROOF_STATUS and is_servers_word(error)
+
+
 def from_exception(error: httpx.HTTPError, is_repeatable: bool) -> BridgeError:
     """The error for what httpx raised."""
     if isinstance(error, _NOT_SENT):
