@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from xml.parsers.expat import ExpatError
 
 from bridge import assets
-from bridge.errors import Unavailable
+from bridge.errors import EXIT_CONFIG, Refused, Unavailable
 from bridge.log import open_log_file
 from bridge.paths import Paths
 from bridge.service.plan import Plan, Standing, ask, demand, user_name
@@ -59,7 +60,7 @@ class Launchd:
             "StandardOutPath": log,
             "StandardErrorPath": log,
         }
-        return plistlib.dumps(content, sort_keys=False).decode()
+        return _written(content)
 
     def plan(self) -> Plan | None:
         """See plan.Service."""
@@ -114,3 +115,21 @@ class Launchd:
     def logout_note(self) -> str:
         """See plan.Service."""
         return ""
+
+
+def _written(content: dict[str, Any]) -> str:
+    """The plist's XML; raises Refused for what would not come out as it went in."""
+    try:
+        written = plistlib.dumps(content, sort_keys=False)
+        if plistlib.loads(written) == content:
+            return written.decode()
+    except (ValueError, ExpatError):  # no text, or none that XML can hold
+        pass
+    raise Refused(
+        "not_for_a_plist",
+        "A folder or variable that the bridge needs has characters that cannot be"
+        " written into a launchd plist.",
+        "Choose a folder without special characters, or use the bridge without a"
+        " service: agentworks up",
+        exit_code=EXIT_CONFIG,
+    )

@@ -28,6 +28,8 @@ _STOP_S = 30.0
 _COMMAND = re.compile(r"^ExecStart=(.*)$", re.MULTILINE)
 _VARIABLE = re.compile(r'^Environment="(\w+)=(.*)"$', re.MULTILINE)
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"')
+# What ends a line or drives a terminal, and what of a path is no text at all.
+_UNWRITABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _FACTS = "FragmentPath,ActiveState,SubState,UnitFileState,MainPID"
 
 
@@ -151,7 +153,7 @@ def _program(path: str) -> str:
 
 
 def _quoted(word: str, is_argument: bool = False) -> str:
-    if any(ord(character) < 0x20 or character == "\x7f" for character in word):
+    if _UNWRITABLE.search(word):
         raise _unusable(word)
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped.replace("$", "$$") if is_argument else escaped}"'

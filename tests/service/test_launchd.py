@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge import assets
-from bridge.errors import Unavailable
+from bridge.errors import EXIT_CONFIG, Refused, Unavailable
 from bridge.paths import Paths
 from bridge.service.launchd import LABEL, Launchd
 from bridge.service.plan import Plan, planned
@@ -126,6 +126,18 @@ def test_every_word_comes_out_of_the_plist_as_it_went_in(
 
     assert found["ProgramArguments"] == command
     assert found["EnvironmentVariables"] == {"AGENTWORKS_STATE": value}
+
+
+@pytest.mark.parametrize("word", ["a\x00", "\x1b[2J", "a\rb", "\udcff", "\uffff"])
+def test_a_word_that_no_plist_can_hold_is_refused(word: str) -> None:
+    for plan in (
+        Plan((f"/bin/{word}",), {}),
+        Plan(("/bin/x", word), {}),
+        Plan(("/bin/x",), {"PATH": word}),
+    ):
+        with pytest.raises(Refused) as caught:
+            Launchd().text(plan, PATHS)
+        assert caught.value.exit_code == EXIT_CONFIG
 
 
 # ---- what launchd is told ------------------------------------------------------

@@ -162,8 +162,10 @@ def test_every_word_comes_out_of_the_unit_as_it_went_in(
     assert read_plan(Systemd().text(plan, PATHS)) == plan
 
 
-@pytest.mark.parametrize("word", ["a\nRestart=always", "a\x00", "\x1b[2J", "\x7f"])
-def test_a_word_that_could_end_its_line_is_refused(word: str) -> None:
+@pytest.mark.parametrize(
+    "word", ["a\nRestart=always", "a\x00", "\x1b[2J", "\x7f", "\udcff"]
+)
+def test_a_word_that_could_end_its_line_or_is_no_text_is_refused(word: str) -> None:
     for plan in (
         Plan((f"/bin/{word}",), {}),
         Plan(("/bin/x", word), {}),
