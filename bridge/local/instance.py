@@ -143,8 +143,14 @@ class Instance:
     def _return_to_run_folder(self) -> None:
         if _identity_of(self._paths.run) == _identity(os.fstat(self._folder)):
             return
-        # A state folder that is gone is not made anew: the journal went with it.
+        # A state folder that is gone is not made anew, and another one is not ours:
+        # the journal went with it
+        # (test_another_state_folder_in_its_place_is_left_to_its_own_bridge).
         vet_folder(self._paths.state)
+        if _identity_of(self._paths.state) != _identity(os.fstat(self._state)):
+            raise _in_the_place(
+                self._paths.state, "is not the folder in which this bridge began"
+            )
         make_private_folder(self._paths.run)
         folder = open_private_folder(self._paths.run)
         os.close(self._folder)

@@ -253,6 +253,23 @@ def test_a_state_folder_that_is_gone_is_not_made_anew(paths: Paths) -> None:
         assert not paths.state.exists()
 
 
+def test_another_state_folder_in_its_place_is_left_to_its_own_bridge(
+    paths: Paths, tmp_path: Path
+) -> None:
+    with Instance.claim(paths) as instance:
+        instance.listen()
+        paths.state.rename(tmp_path / "moved")
+        paths.prepare()
+
+        with pytest.raises(Refused) as caught:
+            instance.take_place_again()
+
+        assert caught.value.code == "place_taken"
+        assert not list(paths.run.iterdir())
+        with Instance.claim(paths) as other, other.listen():
+            pass
+
+
 @pytest.mark.parametrize("lose", LOSSES)
 def test_no_second_bridge_comes_in_while_the_lock_file_is_gone(
     paths: Paths, lose: Callable[[Paths], None]
