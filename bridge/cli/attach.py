@@ -8,6 +8,7 @@ there is no choice and no set-up: the daemon attaches that very chat.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -201,7 +202,9 @@ def _finish(
         document(msgspec.json.encode({"attached": attached, "set_up": done}))
         return
     for reply in attached:
-        say(texts.attached(reply.name, reply.route))
+        is_script = reply.provider == "script"
+        client = shlex.quote(str(invocation.paths.bin / "ask")) if is_script else ""
+        say(texts.attached(reply.name, reply.route, client=client))
         for note in reply.notes:
             say(one_line(note))
     for each in done:

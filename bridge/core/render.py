@@ -101,8 +101,13 @@ def closing_fence(nonce: str, number: int) -> str:
 
 
 def short_session(session_id: str) -> str:
-    """The last eight characters: the first of a UUIDv7 only tell the minute."""
-    return label(session_id[-8:])
+    """The last eight characters: the first of a UUIDv7 only tell the minute.
+
+    Of a script, whose session is its process, the pid and its start.
+    """
+    _, *process = session_id.rsplit(":", 2)
+    is_script = len(process) == 2 and all(part.isdecimal() for part in process)
+    return label(":".join(process) if is_script else session_id[-8:])
 
 
 def read_hint(message: Delivery, program: str, provider: str) -> str:

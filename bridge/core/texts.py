@@ -19,6 +19,7 @@ HOOKS_NOT_LOADED = "hooks not loaded yet"
 """Where `agents` shows the route of a chat that no hook was heard from."""
 
 _PURPOSE_SHOWN = 60
+_PATH_SHOWN = 4096
 
 
 class AgentLine(Protocol):
@@ -49,10 +50,15 @@ class AgentLine(Protocol):
 # ---- attach and detach, answered in the chat ------------------------------------
 
 
-def attached(name: str, route: str, waiting: int = 0, is_again: bool = False) -> str:
-    """The chat has this name now; `is_again` when it had it before."""
+def attached(
+    name: str, route: str, waiting: int = 0, is_again: bool = False, client: str = ""
+) -> str:
+    """The chat has this name now; `is_again` when it had it before.
+
+    `client` is the hook client as it can be pasted, for a script.
+    """
     again = " again" if is_again else ""
-    text = f"Attached{again} as {label(name)}. {_route(route)}"
+    text = f"Attached{again} as {label(name)}. {_route(route, client)}"
     if waiting == 0:
         return text
     count = "1 message is" if waiting == 1 else f"{waiting} messages are"
@@ -61,10 +67,12 @@ def attached(name: str, route: str, waiting: int = 0, is_again: bool = False) ->
 
 def name_held(name: str, holder: str, since: str, provider: str) -> str:
     """The name belongs to a live chat; `holder` and `since` say which."""
+    how = f"type {chat_word(provider)} attach"
+    if provider == "script":
+        how = "run agentworks attach"
     return (
         f"Nothing was attached: {label(name)} is the name of a live {label(holder)} "
-        f"chat since {label(since)}. Detach it there first, or type "
-        f"{chat_word(provider)} attach with another NAME."
+        f"chat since {label(since)}. Detach it there first, or {how} with another NAME."
     )
 
 
@@ -122,6 +130,15 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
     return f"{int(seconds)} s"
+
+
+def cut_off(names: Sequence[str], code: str) -> str:
+    """For the person: the server is not there for these chats; `code` says why."""
+    who = ", ".join(label(name) for name in names)
+    return (
+        f"No connection to the message server for {who} ({label(code)}): no new "
+        "message comes, and what they send waits here. It is tried again by itself."
+    )
 
 
 def nobody_attached(name: str, nearest: Sequence[str]) -> str:
@@ -194,9 +211,9 @@ def told_person(code: str, name: str) -> str:
             "type the attach command in its chat."
         ),
         "replaced": (
-            f"{who} was replaced by a newer attachment of its name or of its chat, and "
-            "gets no more messages. To move it back, type the attach command in its "
-            "chat."
+            f"The earlier attachment of {who} was replaced by a newer attachment of "
+            "its name or of its chat, and gets no more messages. To have the name back "
+            "in the earlier chat, type the attach command there."
         ),
         "revoked": (
             f"The connection of {who} was revoked. To connect it anew, type the "
@@ -316,7 +333,12 @@ def retired_message(message_id: str, program: str, provider: str) -> str:
     )
 
 
-def _route(route: str) -> str:
+def _route(route: str, client: str) -> str:
+    if client:
+        return (
+            "Messages come when it asks for them, from a process below it: "
+            f"{one_line(client, _PATH_SHOWN)} hook script stop"
+        )
     if route == HOOKS_NOT_LOADED:
         return "Its hooks are not loaded yet, so messages cannot come."
     if route == "hook":

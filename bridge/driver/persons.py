@@ -26,6 +26,7 @@ from bridge.upstream import api
 from bridge.version import VERSION
 
 Asker = OwnSession | Person | Nobody
+_NAMES_SHOWN = 5
 
 
 # ---- the bridge -------------------------------------------------------------------
@@ -58,10 +59,24 @@ def status(bridge: Bridge) -> replies.StatusReply:
             for row in rows
             if row.why
         ),
-        warnings=(*bridge.warnings, *bridge.storage_troubles.values()),
+        warnings=(
+            *bridge.warnings,
+            *_server_trouble(bridge),
+            *bridge.storage_troubles.values(),
+        ),
         last_privileged=bridge.last_privileged,
         told=tuple(bridge.told),
     )
+
+
+def _server_trouble(bridge: Bridge) -> tuple[str, ...]:
+    """A sentence while streams find no server; one that we host has its own."""
+    queues = [queue for queue in bridge.roster if table.is_cut_off(queue)]
+    if not queues or bridge.warnings:
+        return ()
+    names = sorted(queue.record.name for queue in queues)
+    shown = [*names[:_NAMES_SHOWN], *(["others"] if names[_NAMES_SHOWN:] else [])]
+    return (texts.cut_off(shown, queues[0].stream_trouble),)
 
 
 def stop(bridge: Bridge) -> replies.StopReply:

@@ -15,6 +15,7 @@ from bridge.core.records import (
     DeliveryState,
 )
 from bridge.core.release import FRESH_S
+from bridge.core.render import short_session
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.local.replies import AgentRow
@@ -31,7 +32,6 @@ _OVER = (AttachmentState.REPLACED, AttachmentState.REVOKED)
 _OVER_SHOWN_S = 24 * 3600.0
 _TOLD_BY_STATE = (AttachmentState.HELD, *_OVER)
 _UNACKNOWLEDGED = (DeliveryState.OFFERED, DeliveryState.AMBIGUOUS)
-_SESSION_SHOWN = 8
 
 
 def rows(bridge: Bridge, name: str = "") -> tuple[AgentRow, ...]:
@@ -66,7 +66,7 @@ def row(bridge: Bridge, queue: AttachmentQueue) -> AgentRow:
     return AgentRow(
         name=record.name,
         provider=record.provider,
-        session=record.session_id[-_SESSION_SHOWN:],
+        session=short_session(record.session_id),
         state=record.state.value,
         route=route(bridge, record),
         purpose=record.purpose,
@@ -76,7 +76,7 @@ def row(bridge: Bridge, queue: AttachmentQueue) -> AgentRow:
         last_contact_s=max(0.0, at - queue.last_contact_at)
         if queue.last_contact_at
         else None,
-        why=_why(bridge, queue) if waiting or queue.is_full else "",
+        why=_why(bridge, queue, len(waiting)),
         note=_note(queue),
     )
 
@@ -102,7 +102,14 @@ def _oldest(rows_: list[Delivery], at: float) -> float | None:
     return max((max(0.0, at - each.changed_at) for each in rows_), default=None)
 
 
-def _why(bridge: Bridge, queue: AttachmentQueue) -> str:
+def is_cut_off(queue: AttachmentQueue) -> bool:
+    """Attached, while the server was not there when it was last looked for."""
+    return queue.record.state is AttachmentState.ATTACHED and queue.stream_trouble != ""
+
+
+def _why(bridge: Bridge, queue: AttachmentQueue, waiting: int) -> str:
+    if not waiting and not queue.is_full:
+        return "no connection to the server" if is_cut_off(queue) else ""
     if queue.record.state is AttachmentState.HELD:
         return "not confirmed by the person"
     if queue.told == "token_refused":

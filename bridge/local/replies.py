@@ -31,8 +31,9 @@ class HelloReply(Struct, frozen=True):
 class AgentRow(Struct, frozen=True):
     """One attachment as a person sees it.
 
-    `session` is the session id's last 8 characters; `why` says what waiting mail
-    waits for; `note` is what the person is to know of its state.
+    `session` is the end of the session id, of a script its pid and start; `why`
+    says what waiting mail waits for, or that no server is there; `note` is what the
+    person is to know of its state.
     `unacknowledged` counts the messages that were offered, perhaps in vain, and
     that its agent has said nothing of. `last_contact_s` is seconds ago;
     `oldest_unacknowledged_s` is how long the longest of those has been so; None

@@ -366,3 +366,11 @@ def test_two_sessions_of_one_minute_look_different() -> None:
     other = short_session("01a227d3-9a01-7b23-90c6-83ace1170044")
 
     assert (one, other) == ("e1170043", "e1170044")
+
+
+def test_two_scripts_of_one_moment_look_different() -> None:
+    boot = "0a4c1f6e-5e0f-4b0b-9d53-0f6a3a0f1c11"
+
+    assert short_session(f"{boot}:13957:1646520") == "13957:1646520"
+    assert short_session(f"{boot}:13958:1646520") == "13958:1646520"
+    assert short_session("a:b:1646520") == ":1646520"

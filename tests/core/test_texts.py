@@ -45,7 +45,9 @@ def test_the_answers_to_attach() -> None:
         texts.attached("bob", "hook", waiting=1, is_again=True),
         texts.attached("bob", texts.HOOKS_NOT_LOADED, waiting=3),
         texts.attached("bob", "claude_session"),
+        texts.attached("bob", "hook", client="/home/me/agentworks/bin/ask"),
         texts.name_held("bob", "codex", "2026-11-29T16:05:29Z", "claude"),
+        texts.name_held("bob", "script", "2026-11-29T16:05:29Z", "script"),
         texts.attach_in_progress("bob"),
         texts.attach_in_progress(None),
     ]
@@ -160,6 +162,7 @@ def any_sentence(text: str) -> list[str]:
     """Every sentence with this text in every place."""
     calls: list[Callable[[], str]] = [
         lambda: texts.attached(text, text, 2),
+        lambda: texts.attached(text, text, client=text),
         lambda: texts.name_held(text, text, text, text),
         lambda: texts.attach_in_progress(text),
         lambda: texts.detached(text, (text,)),
@@ -171,6 +174,7 @@ def any_sentence(text: str) -> list[str]:
         lambda: texts.retired_message(text, text, text),
         lambda: texts.nobody_attached(text, (text,)),
         lambda: texts.waiting(1, text),
+        lambda: texts.cut_off((text, text), text),
         lambda: texts.became_of(text, "admitted", at=text, offline_since=text),
         lambda: texts.became_of(text, text, observed=text, taken_back=text),
     ]

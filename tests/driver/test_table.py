@@ -166,6 +166,36 @@ async def test_a_full_mailbox_says_so_even_where_nothing_waits(tmp_path: Path) -
         assert "There was no room" in status.attachments[0].note
 
 
+async def test_a_server_that_is_not_there_is_said_even_where_nothing_waits(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        bob, gone = await attached(bridge), await attached(bridge, "gone", 2)
+        await stepping.step(bridge, gone, ProcessGone(at(bridge)))
+        assert persons.status(bridge).warnings == ()
+
+        bob.stream_trouble = gone.stream_trouble = "server_unreachable"
+        status = persons.status(bridge)
+
+        assert status.waiting == ("bob: no connection to the server",)
+        (warning,) = status.warnings
+        assert warning.startswith("No connection to the message server for bob (serv")
+        bridge.warnings.append("The embedded server is down.")
+        assert persons.status(bridge).warnings == ("The embedded server is down.",)
+
+
+async def test_of_many_that_are_cut_off_some_are_named(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        for number in range(7):
+            queue = await attached(bridge, f"agent-{number}", number)
+            queue.stream_trouble = "computer_slept"
+
+        (warning,) = persons.status(bridge).warnings
+
+        assert "for agent-0, agent-1, " in warning
+        assert ", agent-4, others (computer_slept)" in warning
+
+
 async def test_each_attachment_shows_what_nobody_acknowledged(tmp_path: Path) -> None:
     async with open_bridge(tmp_path) as bridge:
         queue = await attached(bridge)
