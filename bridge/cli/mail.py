@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from bridge.cli.invocation import Invocation
-from bridge.cli.present import ago, document, say, styled, table
+from bridge.cli.present import advise, ago, document, say, styled, table
 from bridge.clock import SystemClock
 from bridge.core.ids import new_id
 from bridge.core.visible import one_line, visible
@@ -59,9 +59,11 @@ def sent(facts: Facts) -> str:
     recipient = facts.get("recipient")
     if not isinstance(recipient, Mapping) or not recipient.get("state"):
         return text
+    name = one_line(str(recipient.get("name", "")))
+    if recipient["state"] == "mailbox":
+        return f"{text} No chat is attached as {name}: it waits in that mailbox."
     since = recipient.get("since")
     when = f" since {one_line(str(since))}" if since else ""
-    name = one_line(str(recipient.get("name", "")))
     return f"{text} {name} is {one_line(str(recipient['state']))}{when}."
 
 
@@ -137,14 +139,21 @@ def show_state(invocation: Invocation, answer: bytes) -> None:
         say(sentence)
 
 
-def show_agents(invocation: Invocation, answer: bytes) -> None:
-    """The names of the account, with who they are and whether they are there."""
+def show_agents(
+    invocation: Invocation,
+    answer: bytes,
+    none: str = "No other names are registered.",
+) -> None:
+    """The names of the account, with who they are and whether they are there.
+
+    `none` is the sentence for an account without any.
+    """
     if invocation.as_json:
         document(answer)
         return
     found = _objects(json.loads(answer).get("agents"))
     if not found:
-        say("No other names are registered.")
+        advise(none)
         return
     click.echo(directory(found))
 

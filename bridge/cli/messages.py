@@ -48,7 +48,8 @@ def register(invocation: Invocation, agent: str, connections: tuple[str, ...]) -
 @verb("list")
 def list_agents(invocation: Invocation) -> None:
     """List the names of your account."""
-    show_agents(invocation, invocation.ask(MessagesList()))
+    none = "No names are registered. Register one: agentworks messages register --agent"
+    show_agents(invocation, invocation.ask(MessagesList()), f"{none} NAME")
 
 
 @verb("unregister")

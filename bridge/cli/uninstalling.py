@@ -73,8 +73,8 @@ def _lost(paths: Paths) -> str:
     if not unread and not here.unsent:
         return "No message waits there."
     return (
-        f"That loses for good: {unread} that no agent has acknowledged, and"
-        f" {here.unsent} that were never sent."
+        f"That loses for good {unread} message{'' if unread == 1 else 's'} that no"
+        f" agent has acknowledged, and {here.unsent} never sent."
     )
 
 

@@ -94,5 +94,6 @@ def _row(entry: RosterEntry) -> str:
     state = "online" if entry.is_online else "offline"
     name, provider = label(entry.name, NAME_SHOWN), label(entry.provider, 20)
     purpose = one_line(entry.purpose, PURPOSE_SHOWN)
-    row = f"- {name} ({provider}), {state}"
+    who = f"{name} ({provider})" if provider else name
+    row = f"- {who}, {state}"
     return f"{row}: {purpose}" if purpose else row

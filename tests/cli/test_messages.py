@@ -173,6 +173,10 @@ def test_a_send_whose_answer_was_lost_says_how_to_repeat_it(
             ["bob is offline since noon"],
         ),
         (
+            ACCEPTED | {"recipient": {"name": "me", "state": "mailbox", "since": None}},
+            ["No chat is attached as me: it waits in that mailbox."],
+        ),
+        (
             {"status": "queued", "submission_id": "sub-9", "note": "It goes out."},
             ["Queued as sub-9", "It goes out."],
         ),
@@ -294,6 +298,17 @@ def test_the_state_of_an_inbox_is_a_table_without_texts(
     ]
     assert row.split() == ["1", "alice", "bob", "noon", "msg-1", "admitted", "later"]
     assert gone == "bob is offline since noon."
+
+
+def test_an_account_without_names_is_told_how_to_register_one(
+    run: Run, daemon: FakeDaemon
+) -> None:
+    daemon.replies["messages_list"] = {"agents": []}
+    daemon.replies["session_peers"] = {"agents": []}
+
+    assert "messages register --agent NAME" in run("messages", "list").out
+    peers = run("bridge", "message", "peers", "--provider", "claude").out
+    assert peers == "No other names are registered.\n"
 
 
 def test_an_empty_read_says_so(run: Run, daemon: FakeDaemon) -> None:

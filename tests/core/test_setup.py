@@ -116,3 +116,7 @@ def test_the_longest_setup_and_guidance_leave_room_in_every_budget() -> None:
 
     assert Budget("utf16", 9_500).fits(render_offer(spoken))
     assert Budget("bytes", 9_500).fits(render_offer(spoken))
+
+
+def test_a_mailbox_of_the_person_has_no_program() -> None:
+    assert "- me, offline" in setup.text(BOB, [RosterEntry("me", "")]).split("\n")
