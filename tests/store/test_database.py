@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio
@@ -11,7 +12,7 @@ import trio.testing
 
 from bridge.core.effects import SaveAttachment, SaveMessage
 from bridge.core.ids import AttachmentId
-from bridge.errors import Unavailable
+from bridge.errors import StorageBroken, Unavailable
 from bridge.store import database as database_module
 from bridge.store.journal import Journal
 from tests.fakes.clock import FakeClock
@@ -153,3 +154,34 @@ async def test_two_that_close_at_once_both_find_it_closed(
 
     with pytest.raises(Unavailable, match="stopping"):
         await journal.attachments()
+
+
+# ---- the sign of life ---------------------------------------------------------
+
+
+class _ReadFails:
+    """A disk whose reads fail in a transaction, which SQLite then ends by itself."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def execute(self, statement: str) -> sqlite3.Cursor:
+        if not statement.startswith("SELECT"):
+            return self._connection.execute(statement)
+        self._connection.execute("ROLLBACK")
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = "SQLITE_IOERR_READ"
+        raise error
+
+
+async def test_a_disk_that_fails_under_a_ping_is_named(journal: Journal) -> None:
+    with pytest.raises(StorageBroken, match="SQLITE_IOERR_READ"):
+        await journal._database.read(
+            lambda connection: database_module._begin_nothing(
+                cast("sqlite3.Connection", _ReadFails(connection))
+            )
+        )
