@@ -141,7 +141,10 @@ def status(invocation: Invocation, watch: bool) -> None:
 
 
 def start_bridge(invocation: Invocation) -> tuple[HelloReply, bool]:
-    """The running bridge and whether it is new; its settings are vetted first."""
+    """The running bridge and whether it is new; its settings are vetted first.
+
+    Raises Refused (exit 4) where another server was chosen than a running one has.
+    """
     invocation.settings  # noqa: B018 - refused here, in words for the person
     arguments = chosen_arguments(invocation)
     from bridge.cli import managed
@@ -149,7 +152,10 @@ def start_bridge(invocation: Invocation) -> tuple[HelloReply, bool]:
     service = managed.usable(invocation.paths)
     if service is not None:
         return managed.start(invocation.paths, SystemClock(), service, arguments)
-    return lifecycle.start(invocation.paths, SystemClock(), arguments)
+    answer, is_new = lifecycle.start(invocation.paths, SystemClock(), arguments)
+    if not is_new:
+        invocation.require_server(answer.server)
+    return answer, is_new
 
 
 def chosen_arguments(invocation: Invocation) -> list[str]:

@@ -87,10 +87,18 @@ class Invocation:
         if not self.server:
             return
         from bridge.cli.lifecycle import hello
+
+        self.require_server(hello(self.paths).server)
+
+    def require_server(self, used: str) -> None:
+        """With --server, a bridge that uses another one is the wrong bridge.
+
+        Raises Refused (exit 4).
+        """
         from bridge.config import EMBEDDED
 
-        used, wanted = hello(self.paths).server, self.settings.server or EMBEDDED
-        if used != wanted:
+        wanted = self.settings.server or EMBEDDED
+        if self.server and used != wanted:
             raise Refused(
                 "other_server",
                 f"The running bridge uses the server {used}, not {wanted}, so nothing"

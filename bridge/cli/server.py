@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from bridge.cli.invocation import Invocation, global_options, verb
+from bridge.cli.present import advise, document, say
 
 _DATABASE = "server.sqlite3"
 
@@ -36,16 +39,35 @@ def run(invocation: Invocation, socket: str) -> None:
     os.umask(0o077)
     shield_own_process()
     paths.prepare()
+    place = Path(os.path.abspath(socket))
+
+    def tell() -> None:
+        # Nobody may read it: that is no reason to end.
+        with suppress(OSError):
+            _tell(invocation, f"unix://{place}")
+
     # Ended by a signal is ended in order, so it is no error.
     with suppress(KeyboardInterrupt):
-        trio.run(_serve, Path(os.path.abspath(socket)), paths.server / _DATABASE)
+        trio.run(_serve, place, paths.server / _DATABASE, tell)
 
 
-async def _serve(socket: Path, database: Path) -> None:
+def _tell(invocation: Invocation, address: str) -> None:
+    """That calls are answered, and how a bridge comes to use it."""
+    if invocation.as_json:
+        document({"server": address, "pid": os.getpid()})
+        return
+    say(f"The message server answers at {address} until it is stopped.")
+    advise(
+        "The bridge of this state folder uses it after: agentworks bridge restart"
+        f" --server {shlex.quote(address)}"
+    )
+
+
+async def _serve(socket: Path, database: Path, tell: Callable[[], None]) -> None:
     import trio
 
     from bridge.clock import SystemClock
-    from bridge.errors import BridgeError
+    from bridge.errors import single_error
     from bridge.log import forward_libraries, open_log
     from bridge.server.limits import Settings
     from bridge.server.run import run_alone
@@ -53,22 +75,15 @@ async def _serve(socket: Path, database: Path) -> None:
     clock = SystemClock()
     log = open_log(sys.stderr, clock)
     forward_libraries(log)
-    failures: list[BridgeError] = []
-
-    async def serve(scope: trio.CancelScope) -> None:
-        try:
-            await run_alone(socket, database, Settings(), clock, log)
-        except BridgeError as error:
-            failures.append(error)
-            scope.cancel()
-
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with (
+        trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
+        single_error(),
+    ):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve, nursery.cancel_scope)
+            await nursery.start(run_alone, socket, database, Settings(), clock, log)
+            tell()
             await anext(signals)
             nursery.cancel_scope.cancel()
-    for failure in failures:
-        raise failure
 
 
 server.add_command(run)

@@ -63,13 +63,19 @@ async def _serve_again_and_again(
             with single_error():
                 await _serve_while_in_place(_listener(), serving)
         except (BridgeError, OSError) as error:
-            reason = error.sentence() if isinstance(error, BridgeError) else str(error)
+            reason = _reason(error)
             log.error("server_failed", reason=reason)
-            warnings[:] = [f"The embedded server is down: {reason}"]
+            warnings[:] = [f"The embedded server is down and tried again: {reason}"]
         healthy_s = clock.running() - started
         backoff, wait_s = reconnect.failed(backoff, healthy_s, clock.random_fraction())
         await trio.sleep(wait_s)
         warnings.clear()
+
+
+def _reason(error: BridgeError | OSError) -> str:
+    if isinstance(error, BridgeError):
+        return error.sentence()
+    return f"{error.strerror or error}."
 
 
 async def _serve_while_in_place(

@@ -228,7 +228,12 @@ def _lock_state_folder(folder: int) -> None:
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise _already_running("") from None
+        raise Unavailable(
+            "already_running",
+            "A bridge is already running for this state folder; its run folder was"
+            " removed, and it puts that back within seconds.",
+            "Try again in ten seconds.",
+        ) from None
     except OSError:
         return  # some file systems lock no folders: then the lock file is all
 

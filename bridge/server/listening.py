@@ -7,6 +7,7 @@ is ever removed, and that the lock file is never unlinked.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -40,8 +41,10 @@ def only_server(database: Path) -> Iterator[None]:
     except BlockingIOError as error:
         raise Unavailable(
             "already_served",
-            f"Another process serves {database}.",
-            "Stop it first, or name another database.",
+            f"Another process serves {database}, such as the bridge of this state"
+            " folder itself.",
+            "Stop it first: agentworks bridge stop, or, if that is a server run alone,"
+            " end that one.",
         ) from error
     finally:
         os.close(descriptor)
@@ -57,6 +60,7 @@ def open_listener(path: Path) -> socket.socket:
         raise Unavailable(
             "path_too_long",
             f"The socket path {path} has more than {_PATH_BYTES} bytes.",
+            "Choose a shorter one.",
         )
     _clear_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -66,10 +70,13 @@ def open_listener(path: Path) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
+        is_taken = error.errno == errno.EADDRINUSE
         raise Unavailable(
             "socket_unusable",
             f"Cannot listen at {path} ({error.strerror}).",
-            "Choose a path in a folder of yours that exists.",
+            "Something is there already: end it, or choose another path."
+            if is_taken
+            else "Choose a path in a folder of yours that exists.",
         ) from error
     finally:
         os.umask(earlier)

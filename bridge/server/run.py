@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
@@ -94,17 +94,29 @@ async def serve(
     Started when calls are answered. Raises StorageBroken when the database
     cannot be trusted (or is served by another process: Unavailable).
     """
+    with closing(listener), only_server(database):
+        await _serve_locked(listener, database, settings, clock, log, task_status)
+
+
+async def _serve_locked(
+    listener: socket.socket,
+    database: Path,
+    settings: Settings,
+    clock: Clock,
+    log: Log,
+    task_status: trio.TaskStatus[None],
+) -> None:
+    """Serve until cancelled; the caller holds the database's lock."""
     listener.setblocking(False)
     accepting = trio.SocketListener(trio.socket.from_stdlib_socket(listener))
     try:
-        with only_server(database):
-            opened = await trio.to_thread.run_sync(Database, database, settings)
-            rooms = furnish(opened, settings, clock, log)
-            try:
-                await rooms.store.write(mark_all_closed)
-                await _run(rooms, accepting, task_status)
-            finally:
-                await _close(rooms)
+        opened = await trio.to_thread.run_sync(Database, database, settings)
+        rooms = furnish(opened, settings, clock, log)
+        try:
+            await rooms.store.write(mark_all_closed)
+            await _run(rooms, accepting, task_status)
+        finally:
+            await _close(rooms)
     finally:
         with trio.CancelScope(shield=True):
             await accepting.aclose()
@@ -170,18 +182,29 @@ async def _sweep_hourly(rooms: Rooms) -> None:
 
 
 async def run_alone(
-    socket_path: Path, database: Path, settings: Settings, clock: Clock, log: Log
+    socket_path: Path,
+    database: Path,
+    settings: Settings,
+    clock: Clock,
+    log: Log,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """`server run --socket PATH`: bind, make the login, serve until cancelled.
 
-    The parent's token is written to `parent.json` beside the database.
+    The parent's token is written to `parent.json` beside the database. Started when
+    calls are answered.
     """
     listener = open_listener(socket_path)
     bound = os.stat(socket_path)
     try:
-        token = await trio.to_thread.run_sync(bootstrap_parent, database, clock)
-        write_parent(database.with_name("parent.json"), token)
-        await serve(listener, database, settings, clock, log)
+        # Race: a new login ends the one before, so it is made under the lock, or it
+        # would end that of a bridge which serves this database itself
+        # (test_a_server_that_must_not_serve_leaves_the_login_of_who_does).
+        with only_server(database):
+            token = await trio.to_thread.run_sync(bootstrap_parent, database, clock)
+            write_parent(database.with_name("parent.json"), token)
+            await _serve_locked(listener, database, settings, clock, log, task_status)
     finally:
         listener.close()
         unlink_own(socket_path, bound)

@@ -93,6 +93,23 @@ def test_a_restart_is_another_process(
     run("bridge", "stop")
 
 
+def test_a_start_with_another_server_than_the_running_bridge_has_says_so(
+    run: Run, paths: Paths, started: list[int]
+) -> None:
+    first = run("bridge", "start", "--json").document()
+    started.append(first["pid"])
+    other = f"unix://{paths.state}/other.sock"
+
+    for words in (("up",), ("bridge", "start")):
+        assert run(*words, "--server", "embedded").exit_code == 0
+        ran = run(*words, "--server", other)
+        assert ran.exit_code == 4
+        assert "uses the server embedded" in ran.err
+        assert f"bridge restart --server {other}" in ran.err
+    run("bridge", "stop")
+    reap(first["pid"])
+
+
 def test_a_wrong_setting_ends_nothing_and_starts_nothing(
     run: Run, paths: Paths
 ) -> None:

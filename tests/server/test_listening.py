@@ -36,6 +36,14 @@ def test_a_live_socket_is_left_alone(tmp_path: Path) -> None:
 
         client.connect(str(path))
     assert caught.value.code == "socket_unusable"
+    assert "Something is there already" in caught.value.hint
+
+
+def test_a_folder_that_is_missing_is_said_to_be(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable) as caught:
+        open_listener(tmp_path / "nowhere" / "server.sock")
+
+    assert "a folder of yours that exists" in caught.value.hint
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link"])
@@ -86,6 +94,7 @@ def test_one_process_serves_a_database(tmp_path: Path) -> None:
         pass
 
     assert caught.value.code == "already_served"
+    assert "agentworks bridge stop" in caught.value.hint
     with only_server(database):
         pass
     assert (tmp_path / "server.sqlite3.lock").exists()

@@ -332,3 +332,19 @@ def test_the_parents_file_is_replaced_whole(tmp_path: Path) -> None:
     }
     assert path.stat().st_mode & 0o777 == 0o600
     assert [file.name for file in tmp_path.iterdir()] == ["parent.json"]
+
+
+async def test_a_server_that_must_not_serve_leaves_the_login_of_who_does(
+    alone: Alone, tmp_path: Path
+) -> None:
+    token = await alone.token()
+    second = Alone(tmp_path)
+    second.socket_path = tmp_path / "second.sock"
+    second.start()
+    assert second.process is not None
+    with trio.fail_after(NET_S):
+        ended = await trio.to_thread.run_sync(second.process.wait, NET_S)
+
+    assert ended != 0
+    assert not second.socket_path.exists()
+    assert await alone.token() == token
