@@ -69,7 +69,7 @@ async def _run(
     ended: list[Event] = []
     with scope:
         try:
-            caller = await bridge.link.child(queue.record.attachment_id)
+            caller = await _caller(bridge, queue)
         except Refused as error:
             ended.append(_end_of(bridge, error))
         else:
@@ -78,6 +78,20 @@ async def _run(
     # (test_a_replaced_lease_is_ended_whole).
     for event in ended:
         await on_end(scope, event)
+
+
+async def _caller(bridge: Bridge, queue: AttachmentQueue) -> Caller:
+    """Its proof, waited for while the system cannot read it; raises Refused."""
+    backoff = reconnect.Backoff()
+    while True:
+        try:
+            return await bridge.link.child(queue.record.attachment_id)
+        except Unavailable as error:
+            queue.stream_trouble = error.code
+            fraction = bridge.clock.random_fraction()
+            backoff, wait_s = reconnect.failed(backoff, 0.0, fraction)
+            bridge.log.info("stream_ended", code=error.code, again_in_s=wait_s)
+        await trio.sleep(wait_s)
 
 
 async def _converse(bridge: Bridge, queue: AttachmentQueue, caller: Caller) -> Event:

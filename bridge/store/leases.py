@@ -37,6 +37,9 @@ LOCK_DEADLINE_S = 30.0
 LOCK_RETRY_S = 0.05
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+# What may be otherwise in a moment, and says nothing of the file.
+_WANT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_PASSING = (*_WANT, errno.EIO)
 _FILE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -60,7 +63,8 @@ class Leases:
         """The tokens, or None when there are none.
 
         Raises Refused for a file that is open to others, not ours, or not what
-        we write; its content is never in the message.
+        we write; its content is never in the message. Raises Unavailable while the
+        system has no descriptor or cannot read it.
         """
         path = self._path(attachment_id)
         return await trio.to_thread.run_sync(_read_tokens, path)
@@ -68,7 +72,8 @@ class Leases:
     async def save(self, attachment_id: AttachmentId, tokens: ChildTokens) -> None:
         """Replace the tokens; they are on the disk when this returns.
 
-        Raises StorageFull or StorageBroken (75); then the old ones stand.
+        Raises StorageFull, StorageBroken (75), or Unavailable while the system has
+        no descriptor; then the old ones stand.
         """
         path = self._path(attachment_id)
         await trio.to_thread.run_sync(_write_tokens, path, tokens)
@@ -83,7 +88,8 @@ class Leases:
         """Hold the file against every other process while refreshing it.
 
         Read the tokens again inside: the one before may have refreshed them.
-        Raises Unavailable after 30 s, Refused when there is no file.
+        Raises Unavailable after 30 s or without a descriptor, Refused when there is
+        no file.
         """
         path = self._path(attachment_id)
         file = await _lock(path)
@@ -106,10 +112,12 @@ def _read_tokens(path: Path) -> ChildTokens | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _unsafe(path, "cannot be opened as a plain file") from error
+        raise _not_opened(path, error) from error
     try:
         _vet(path, os.fstat(file))
         content = os.read(file, SIZE_LIMIT)
+    except OSError as error:
+        raise _not_now(path, error) from error
     finally:
         os.close(file)
     try:
@@ -140,6 +148,8 @@ def _write_tokens(path: Path, tokens: ChildTokens) -> None:
         new.replace(path)
         _sync_folder(path.parent)
     except OSError as error:
+        if error.errno in _WANT:
+            raise _not_now(path, error) from error
         raise _failed(path, error) from error
 
 
@@ -189,7 +199,7 @@ def _try_lock(path: Path) -> int | None:
     try:
         file = os.open(path, _READ)
     except OSError as error:
-        raise _unsafe(path, "cannot be opened as a plain file") from error
+        raise _not_opened(path, error) from error
     is_ours = False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -202,6 +212,20 @@ def _try_lock(path: Path) -> int | None:
         if not is_ours:
             os.close(file)
     return file if is_ours else None
+
+
+def _not_opened(path: Path, error: OSError) -> Refused | Unavailable:
+    if error.errno in _PASSING:
+        return _not_now(path, error)
+    return _unsafe(path, "cannot be opened as a plain file")
+
+
+def _not_now(path: Path, error: OSError) -> Unavailable:
+    return Unavailable(
+        "lease_not_now",
+        f"The system does not give or take {path} just now ({error.strerror}).",
+        "The bridge tries again; see what holds so many files or so much memory.",
+    )
 
 
 def _unsafe(path: Path, what: str) -> Refused:

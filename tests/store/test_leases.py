@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -128,6 +131,58 @@ async def test_tokens_that_the_disk_does_not_take_leave_the_old_ones(
 
     await leases.save(ATTACHMENT_ID, NEXT)
     assert await leases.read(ATTACHMENT_ID) == NEXT
+
+
+@contextmanager
+def no_descriptor() -> Iterator[None]:
+    """The process may open nothing more."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+async def lock(leases: Leases) -> None:
+    async with leases.locked(ATTACHMENT_ID):
+        pass
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda leases: leases.read(ATTACHMENT_ID),
+        lambda leases: leases.save(ATTACHMENT_ID, NEXT),
+        lock,
+    ],
+    ids=["read", "save", "lock"],
+)
+async def test_a_want_of_descriptors_is_no_bad_file_and_no_bad_disk(
+    leases: Leases, work: Callable[[Leases], Awaitable[object]]
+) -> None:
+    await leases.save(ATTACHMENT_ID, TOKENS)
+
+    with no_descriptor(), pytest.raises(Unavailable, match="just now"):
+        await work(leases)
+
+    assert await leases.read(ATTACHMENT_ID) == TOKENS
+    await work(leases)
+
+
+async def test_tokens_that_the_disk_does_not_give_are_asked_for_later(
+    leases: Leases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: int, __: int) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    await leases.save(ATTACHMENT_ID, TOKENS)
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "read", refuse)
+        with pytest.raises(Unavailable, match="just now"):
+            await leases.read(ATTACHMENT_ID)
+
+    assert await leases.read(ATTACHMENT_ID) == TOKENS
 
 
 # ---- vetting -----------------------------------------------------------------
