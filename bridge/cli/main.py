@@ -71,5 +71,6 @@ def run_command(arguments: Sequence[str]) -> int:
 def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "agentworks"
-    message = error.format_message().rstrip(".")
-    return f"{message}. See: {command} --help"
+    message = error.format_message().replace("?.", "?").rstrip(".")
+    stop = "" if message.endswith("?") else "."
+    return f"{message}{stop} See: {command} --help"

@@ -14,7 +14,7 @@ from bridge.cli.mail import (
     show_facts,
     show_page,
 )
-from bridge.cli.messages import require_one
+from bridge.cli.messages import after_option, require_one, wait_option
 from bridge.local.client import ANSWER_S
 from bridge.local.requests import (
     SessionAck,
@@ -37,19 +37,30 @@ _provider = click.option(
     metavar="P",
     help="The chat's program: claude, codex or script.",
 )
+_text = click.option(
+    "--message", "text", required=True, metavar="TEXT", help="What it says."
+)
 
 
 @verb("ack")
 @_provider
-@click.option("--message-id", required=True, metavar="ID")
-@click.option("--delivery", required=True, type=click.Choice(("admitted", "processed")))
+@click.option("--message-id", required=True, metavar="ID", help="Which message.")
+@click.option(
+    "--delivery",
+    required=True,
+    type=click.Choice(("admitted", "processed")),
+    help="How far it came.",
+)
 def ack(
     invocation: Invocation,
     provider: str,
     message_id: str,
     delivery: Literal["admitted", "processed"],
 ) -> None:
-    """Say that a message arrived (admitted) or was dealt with (processed)."""
+    """Say how far a message came.
+
+    It arrived (admitted), or it was dealt with (processed).
+    """
     request = SessionAck(provider=provider, message_id=message_id, delivery=delivery)
     show_facts(invocation, invocation.ask(request))
 
@@ -58,8 +69,13 @@ def ack(
 @_provider
 @click.option("--message-id", default="", metavar="ID", help="The message answered.")
 @click.option("--inbox", default="", metavar="ID", help="Or its conversation.")
-@click.option("--message", "text", required=True, metavar="TEXT")
-@click.option("--submission-id", required=True, metavar="ID")
+@_text
+@click.option(
+    "--submission-id",
+    required=True,
+    metavar="ID",
+    help="A new one of your own; the same one again repeats the send.",
+)
 def reply(
     invocation: Invocation,
     provider: str,
@@ -83,7 +99,7 @@ def reply(
 @verb("send")
 @_provider
 @click.option("--target", required=True, metavar="T", help="Such as agent:bob.")
-@click.option("--message", "text", required=True, metavar="TEXT")
+@_text
 @click.option("--submission-id", default="", metavar="ID", help="To repeat a send.")
 def send(
     invocation: Invocation, provider: str, target: str, text: str, submission_id: str
@@ -99,8 +115,8 @@ def send(
 @verb("read")
 @_provider
 @click.option("--inbox", default="", metavar="ID", help="One conversation only.")
-@click.option("--after", default=0, type=click.IntRange(0), metavar="N")
-@click.option("--wait", default=0.0, type=click.FloatRange(0, 25), metavar="S")
+@after_option
+@wait_option
 def read(
     invocation: Invocation, provider: str, inbox: str, after: int, wait: float
 ) -> None:
@@ -120,14 +136,19 @@ def peers(invocation: Invocation, provider: str) -> None:
 @_provider
 @click.argument("id")
 def status(invocation: Invocation, provider: str, id: str) -> None:  # noqa: A002
-    """Tell what is known of a sent message, by message or submission ID."""
+    """Tell what is known of a sent message.
+
+    ID is its message id or its submission id.
+    """
     request = SessionMessageStatus(provider=provider, id=id)
     show_facts(invocation, invocation.ask(request))
 
 
 @verb("purpose")
 @_provider
-@click.option("--purpose", "text", required=True, metavar="TEXT")
+@click.option(
+    "--purpose", "text", required=True, metavar="TEXT", help="One line for others."
+)
 def purpose(invocation: Invocation, provider: str, text: str) -> None:
     """Set the line that others see beside this chat's name."""
     request = SessionPurpose(provider=provider, purpose=text)

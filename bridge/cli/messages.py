@@ -30,6 +30,22 @@ messages = click.Group(
 )
 
 
+after_option = click.option(
+    "--after",
+    default=0,
+    type=click.IntRange(0, 10**9),
+    metavar="N",
+    help="Only what comes after this number; a read says how to go on.",
+)
+wait_option = click.option(
+    "--wait",
+    default=0.0,
+    type=click.FloatRange(0, 25),
+    metavar="S",
+    help="Wait so many seconds for the first one.",
+)
+
+
 @verb("register")
 @click.option("--agent", required=True, metavar="N", help="The name to register.")
 @click.option(
@@ -63,7 +79,7 @@ def unregister(invocation: Invocation, agent: str) -> None:
 @click.option("--agent", default="", metavar="N", help="The name it comes from.")
 @click.option("--target", default="", metavar="T", help="Such as agent:bob.")
 @click.option("--inbox", default="", metavar="ID", help="A conversation to go on with.")
-@click.option("--message", required=True, metavar="TEXT")
+@click.option("--message", required=True, metavar="TEXT", help="What it says.")
 @click.option("--submission-id", default="", metavar="ID", help="To repeat a send.")
 def send(
     invocation: Invocation,
@@ -89,9 +105,15 @@ def send(
 @verb("read")
 @click.option("--agent", default="", metavar="N", help="A mailbox: all conversations.")
 @click.option("--inbox", default="", metavar="ID", help="One conversation.")
-@click.option("--after", default=0, type=click.IntRange(0), metavar="N")
-@click.option("--limit", default=100, type=click.IntRange(1, 100), metavar="N")
-@click.option("--wait", default=0.0, type=click.FloatRange(0, 25), metavar="S")
+@after_option
+@click.option(
+    "--limit",
+    default=100,
+    type=click.IntRange(1, 100),
+    metavar="N",
+    help="At most so many messages.",
+)
+@wait_option
 def read(
     invocation: Invocation, agent: str, inbox: str, after: int, limit: int, wait: float
 ) -> None:

@@ -108,7 +108,10 @@ def named(unit: Unit, caller: Caller, name: str) -> Row[Any]:
     """The agent a person's login wants to act as; 404, or 403 by its list."""
     row = by_name(unit, caller.account_id, name)
     if row is None:
-        raise not_found("No agent of this account has that name.")
+        raise not_found(
+            "No agent of this account has that name.",
+            nearest(unit, caller.account_id, name),
+        )
     require_allowed(unit, row, caller.connection_id)
     return row
 

@@ -48,6 +48,11 @@ def not_found(
 ) -> Problem:
     """404; the text never tells an unknown thing from one that is not yours."""
     hint = f"Did you mean {' or '.join(nearest)}?" if nearest else ""
+    if nearest == []:
+        hint = (
+            "List the names first: agentworks messages list, or for an agent"
+            " agent_message_peers."
+        )
     extras = {} if nearest is None else {"nearest": nearest}
     return Problem(404, "not_found", message, hint, extras=extras)
 

@@ -60,7 +60,11 @@ class FixedToken:
 
     async def renewed(self, refused: str) -> str:
         """See Credential."""
-        raise refusal("the login is no longer valid", "Sign in again.")
+        raise refusal(
+            "the login is no longer valid",
+            "With the bridge's own server, restart it: agentworks bridge restart. With"
+            " another one, put a new login into the settings file first.",
+        )
 
 
 class ReadToken:

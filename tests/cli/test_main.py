@@ -134,6 +134,37 @@ def test_wrong_usage_is_exit_2_in_one_line(run: Run, words: tuple[str, ...]) -> 
     assert json.loads(in_json.err)["error"]["code"] == "usage"
 
 
+def test_a_guess_at_a_mistyped_word_ends_in_one_mark(run: Run) -> None:
+    said = run("agents", "--jsn").err
+
+    assert "Did you mean '--json'? See: " in said
+
+
+COMMANDS = [
+    *(("messages", word) for word in ("register", "send", "read", "state")),
+    *(
+        ("bridge", "message", word)
+        for word in ("send", "reply", "read", "ack", "peers", "purpose", "status")
+    ),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_option_says_what_it_is(run: Run, words: tuple[str, ...]) -> None:
+    options = run(*words, "--help").out.partition("Options:\n")[2].splitlines()
+
+    for line in filter(lambda line: line.startswith("  --"), options):
+        said = line.removeprefix("  ").partition("  ")[2].strip()
+        assert said.partition("[")[0] or "--delivery" in line, line
+
+
+@pytest.mark.parametrize("words", [("bridge", "message"), ("messages",), ("bridge",)])
+def test_no_summary_of_a_command_is_cut(run: Run, words: tuple[str, ...]) -> None:
+    commands = run(*words, "--help").out.partition("Commands:\n")[2]
+    assert commands
+    assert "..." not in commands
+
+
 def test_no_words_are_answered_with_help(run: Run) -> None:
     ran = run()
 
