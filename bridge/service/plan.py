@@ -21,9 +21,18 @@ from bridge.service.refusal import Supervisor
 
 ANSWER_S = 10.0
 _RUNTIME = "XDG_RUNTIME_DIR"
-# What decides where the person's files are and what is found on PATH. A manager
-# gives HOME and the rest of a session's variables itself.
-_KEPT = ("AGENTWORKS_CONFIG", "PATH", "PYTHONPATH", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+# What decides where the person's files are, what is found on PATH, and whom TLS
+# trusts. A manager gives HOME and the rest of a session's variables itself; a proxy's
+# address may hold a password, and stands in no file of ours.
+_KEPT = (
+    "AGENTWORKS_CONFIG",
+    "PATH",
+    "PYTHONPATH",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+)
 
 
 class Plan(Struct, frozen=True):

@@ -50,6 +50,14 @@ def test_the_planned_folders_are_those_of_this_command() -> None:
     }
 
 
+def test_a_service_trusts_the_authority_that_its_person_chose() -> None:
+    chosen = {"SSL_CERT_FILE": "/x/ca.pem", "SSL_CERT_DIR": "/x/certs"}
+
+    found = planned(PATHS, Supervisor.SYSTEMD, (), chosen).variables
+
+    assert found.items() >= chosen.items()
+
+
 def test_a_tool_that_is_not_there_is_an_error_that_says_so() -> None:
     with pytest.raises(Unavailable, match="/nonexistent/systemctl is not there"):
         ask("/nonexistent/systemctl")
