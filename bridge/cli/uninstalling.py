@@ -49,7 +49,8 @@ def uninstall(invocation: Invocation, purge: bool, yes: bool) -> None:
         return
     for place in gone:
         say(f"Removed {one_line(str(place), limit=4_000)}")
-    kept = "" if purge else f" The journal is kept: {paths.journal}"
+    is_kept = not purge and paths.journal.exists()
+    kept = f" The journal is kept: {paths.journal}" if is_kept else ""
     advise(f"The bridge is uninstalled.{kept}")
 
 
@@ -60,7 +61,10 @@ def _announced(paths: Paths, purge: bool) -> list[str]:
         " stay, and do nothing."
     )
     if purge:
-        lines.append(f"It also removes everything in {paths.state}. {_lost(paths)}")
+        lines.append(
+            f"It also removes all that the bridge keeps in {paths.state}."
+            f" {_lost(paths)}"
+        )
     return lines
 
 

@@ -97,6 +97,29 @@ async def test_an_uninstalled_background_bridge_leaves_no_socket_lock_or_login(
     assert (again.exit, again.document["removed"]) == (0, [])
 
 
+async def test_a_journal_that_never_was_is_not_called_kept(
+    computer: Computer, terminal: Terminal
+) -> None:
+    done = await terminal.type("bridge", "uninstall", "--yes")
+
+    assert done.exit == 0, done.err
+    assert "is kept" not in done.out + done.err
+
+
+async def test_a_purge_promises_to_remove_what_is_the_bridges_alone(
+    computer: Computer, terminal: Terminal
+) -> None:
+    await terminal.type("up")
+    own = computer.state / "own.txt"
+    own.write_text("not the bridge's")
+
+    done = await terminal.type("bridge", "uninstall", "--purge", "--yes")
+
+    assert done.exit == 0, done.err
+    assert "all that the bridge keeps in" in done.err
+    assert list(computer.state.iterdir()) == [own]
+
+
 async def test_nothing_is_stopped_or_removed_without_a_yes(
     computer: Computer, terminal: Terminal
 ) -> None:
