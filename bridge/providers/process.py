@@ -164,8 +164,16 @@ async def wait_gone(key: ProcessKey) -> None:
             trio.lowlevel.notify_closing(watch)
             os.close(watch)
     await trio.lowlevel.checkpoint()
-    while is_alive(key):  # noqa: ASYNC110 - nothing here tells us: ask again
+    while not _is_gone(key):  # noqa: ASYNC110 - nothing here tells us: ask again
         await trio.sleep(_POLL_S)
+
+
+def _is_gone(key: ProcessKey) -> bool:
+    """Surely: where not even our own process can be read, nothing is known.
+
+    (test_who_cannot_be_looked_at_just_now_is_not_gone)
+    """
+    return not is_alive(key) and read_start(os.getpid()) is not None
 
 
 def _open_watch(pid: int) -> int | None:

@@ -27,6 +27,7 @@ from bridge.providers.process import (
     marks_of,
     wait_gone,
 )
+from tests.fakes.descriptors import no_descriptor
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -487,6 +488,24 @@ async def test_a_reused_pid_is_gone() -> None:
 
     with trio.fail_after(1):
         await wait_gone(ProcessKey(key.boot_id, key.pid, key.start - 1))
+
+
+async def test_who_cannot_be_looked_at_just_now_is_not_gone(
+    child: Child, mock_clock: trio.testing.MockClock
+) -> None:
+    key = key_of(facts(child.pid))
+    async with trio.open_nursery() as nursery:
+        with no_descriptor():
+            nursery.start_soon(wait_gone, key)
+            await trio.testing.wait_all_tasks_blocked()
+            mock_clock.jump(10)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(nursery.child_tasks) == 1
+        mock_clock.jump(10)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 1
+        child.end()
+        mock_clock.jump(10)
 
 
 async def test_a_wait_can_be_cancelled(child: Child) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import resource
 import secrets
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import trio
 import trio.testing
 
 from bridge.service.notify import Notifier
+from tests.fakes.descriptors import no_descriptor
 
 
 @pytest.fixture(params=["file", "abstract"])
@@ -46,17 +46,6 @@ async def test_all_lines_of_a_word_come_in_one_datagram(place: str) -> None:
 
 async def test_a_manager_that_is_gone_is_not_missed(place: str) -> None:
     await Notifier(place).say("READY=1")
-
-
-@contextmanager
-def no_descriptor() -> Iterator[None]:
-    """The process may open nothing more."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 async def test_a_want_of_descriptors_ends_no_bridge(

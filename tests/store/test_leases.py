@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -26,6 +24,7 @@ from bridge.errors import (
 )
 from bridge.store import leases as leases_module
 from bridge.store.leases import Leases
+from tests.fakes.descriptors import no_descriptor
 from tests.faults.capabilities import need_root
 
 ATTACHMENT_ID = AttachmentId("att-0193-1")
@@ -131,17 +130,6 @@ async def test_tokens_that_the_disk_does_not_take_leave_the_old_ones(
 
     await leases.save(ATTACHMENT_ID, NEXT)
     assert await leases.read(ATTACHMENT_ID) == NEXT
-
-
-@contextmanager
-def no_descriptor() -> Iterator[None]:
-    """The process may open nothing more."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 async def lock(leases: Leases) -> None:
