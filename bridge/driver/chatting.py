@@ -65,7 +65,7 @@ async def _attach(bridge: Bridge, hook: Hook, command: AttachCommand) -> str:
         folder=said.folder,
         by_hook=True,
     )
-    bridge.note_privileged("attach", f"typed in {hook.provider.TITLE}")
+    bridge.note_privileged("attach", f"a prompt in {hook.provider.TITLE}")
     done = await attaching.attach(bridge, wish)
     route = table.route(bridge, done.record)
     return texts.attached(done.record.name, route, done.waiting, done.is_again)
@@ -75,5 +75,5 @@ async def _detach(bridge: Bridge, hook: Hook) -> str:
     queue = bridge.roster.known(hook.provider.NAME, hook.said.session_id)
     if queue is None:
         return texts.not_attached(hook.provider.NAME)
-    bridge.note_privileged("detach", f"typed in {hook.provider.TITLE}")
+    bridge.note_privileged("detach", f"a prompt in {hook.provider.TITLE}")
     return texts.detached(queue.record.name, await attaching.detach(bridge, queue))
