@@ -9,6 +9,7 @@ and that a message nobody admitted is never dropped to make room.
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Any
 
 from msgspec import Struct
@@ -232,12 +233,14 @@ def _hold_hourly_guard(unit: Unit, conversation_id: str) -> None:
         most=limit,
     )
     if len(recent) >= limit:
+        wait_s = recent[-1].sent_at + _HOUR_S - unit.now
         raise Problem(
             429,
             "conversation_rate",
-            f"This conversation had {limit} messages in the last hour.",
-            "It is a guard against two agents answering each other for ever.",
-            retry_after_s=recent[-1].sent_at + _HOUR_S - unit.now,
+            f"This conversation had {limit} messages in the last hour, so it takes no"
+            " more now: a guard against two agents answering each other for ever.",
+            f"Send it again in {math.ceil(wait_s / 60)} min.",
+            retry_after_s=wait_s,
         )
 
 

@@ -260,6 +260,7 @@ async def test_a_conversation_takes_so_many_messages_an_hour(
 
     error = refusal(answer, 429)
     assert error["code"] == "conversation_rate"
+    assert "Send it again in 30 min." in error["message"]
     assert answer.headers["retry-after"] == "1800"
     server.clock.advance(1_800.0)
     await server.renew(bob)
