@@ -28,6 +28,7 @@ from bridge.errors import EXIT_CONFIG, Refused
 
 # A connection that is not there by then is not there; the rest is trio's deadline.
 CONNECT_S = 5.0
+_CLOSE_S = 1.0
 _TIMEOUT = httpx.Timeout(None, connect=CONNECT_S, pool=CONNECT_S)
 
 # A stream is a connection of its own for hours; calls are short and few.
@@ -50,6 +51,10 @@ class _PatientClient(httpx.AsyncClient):
     for the next moment at which the connection knows how to close itself: while it
     connects, and from the first byte on.
     (test_a_call_that_is_cancelled_at_any_moment_leaves_its_place_to_others)
+
+    It forgets a proxy's tunnel in the same way when TLS inside it fails or is
+    cancelled, so after a failure what belongs to no request is closed here.
+    (test_a_tunnel_that_fails_leaves_its_place_to_others)
     """
 
     async def send(
@@ -66,8 +71,24 @@ class _PatientClient(httpx.AsyncClient):
                     begun.shield = is_made
 
             request.extensions["trace"] = note
-            return await super().send(request, **options)
+            try:
+                return await super().send(request, **options)
+            except BaseException:
+                await self._close_lost()
+                raise
         raise AssertionError("nobody cancels this scope itself")
+
+    async def _close_lost(self) -> None:
+        """Close what the pools hold for no request; they then let go of it."""
+        with trio.move_on_after(_CLOSE_S, shield=True):
+            for transport in (self._transport, *self._mounts.values()):
+                if not isinstance(transport, httpx.AsyncHTTPTransport):
+                    continue
+                pool = transport._pool
+                used = [each.connection for each in pool._requests]
+                for each in pool.connections:
+                    if each not in used and not each.is_idle():
+                        await each.aclose()
 
 
 class ServerAddress(Struct, frozen=True):
