@@ -51,6 +51,9 @@ class VirtualClock(FakeClock):
 class NoLeases(Leases):
     """No files, whose threads would let virtual time run away."""
 
+    def __init__(self) -> None:
+        self._folder = _NOWHERE
+
     async def erase(self, attachment_id: AttachmentId) -> None:
         """There is nothing."""
 
@@ -61,7 +64,7 @@ class VirtualLink(Link):
     def __init__(
         self, server: Server, credential: Credential, clock: FakeClock
     ) -> None:
-        super().__init__(server, credential, Leases(_NOWHERE), clock, "host-1", "x")
+        super().__init__(server, credential, NoLeases(), clock, "host-1", "x")
         self._credential = credential
 
     async def child(self, attachment_id: AttachmentId) -> Caller:
@@ -98,7 +101,7 @@ async def virtual_bridge(
             paths=paths,
             clock=clock,
             journal=MemoryJournal(),
-            leases=NoLeases(_NOWHERE),
+            leases=NoLeases(),
             link=link,
             log=open_log(io.StringIO(), clock),
             nursery=nursery,
