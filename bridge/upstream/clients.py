@@ -135,6 +135,7 @@ async def open_server(
 ) -> AsyncIterator[Server]:
     """The server's two clients, closed at the end.
 
+    Raises Refused (exit 78) for variables of the environment that cannot be used.
     `transport` replaces both connections (a scripted one, in tests).
     """
     # Race: at INFO these two log whole URLs; set before the first request.
@@ -163,14 +164,27 @@ def _client(
         )
     # A scripted transport has no connections, and says nothing of them.
     kind = httpx.AsyncClient if is_scripted else _PatientClient
-    return kind(
-        base_url=address.base_url,
-        transport=transport,
-        limits=limits,
-        timeout=_TIMEOUT,
-        headers=_HEADERS,
-        follow_redirects=False,
-        trust_env=is_tls,
+    try:
+        return kind(
+            base_url=address.base_url,
+            transport=transport,
+            limits=limits,
+            timeout=_TIMEOUT,
+            headers=_HEADERS,
+            follow_redirects=False,
+            trust_env=is_tls,
+        )
+    except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
+        raise _unusable_variables(error) from None  # it may quote a password
+
+
+def _unusable_variables(error: Exception) -> Refused:
+    return Refused(
+        "bad_network_variables",
+        "The proxy or certificate variables of this environment cannot be used"
+        f" ({type(error).__name__}), so no server is asked.",
+        "Look at HTTPS_PROXY, ALL_PROXY (no SOCKS), SSL_CERT_FILE and SSL_CERT_DIR.",
+        exit_code=EXIT_CONFIG,
     )
 
 

@@ -83,6 +83,33 @@ async def test_tls_goes_through_the_environments_proxy_as_a_tunnel() -> None:
         assert "https://" in proxies(server.streams)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ALL_PROXY", "socks5://me:cnry-secret@proxy.invalid"),  # needs more software
+        ("HTTPS_PROXY", "ftp://me:cnry-secret@proxy.invalid"),
+        ("HTTPS_PROXY", "http://me:cnry-secret@proxy:port"),
+        ("SSL_CERT_FILE", "/no/such/file"),
+        ("SSL_CERT_FILE", "/etc"),
+        ("SSL_CERT_FILE", "/etc/hostname"),
+    ],
+)
+async def test_variables_that_cannot_be_used_are_a_sentence_without_their_value(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(Refused) as caught:
+        async with open_server(remote("https://agentworks.example")):
+            pytest.fail("opened")
+
+    assert caught.value.exit_code == EXIT_CONFIG
+    assert name in caught.value.sentence()
+    assert "secret" not in caught.value.sentence()
+    async with open_server(remote("http://127.0.0.1:1")):
+        pass
+
+
 async def test_the_http_library_does_not_log_addresses() -> None:
     async with open_server(embedded(Path("server.sock"))):
         for name in ("httpx", "httpcore"):
