@@ -74,12 +74,17 @@ async def pass_on(bridge: Bridge, ended: AttachmentQueue) -> None:
     saved while the lease ended comes too late for the attach itself
     (test_what_is_said_while_the_name_moves_goes_out_under_the_new_lease).
     """
-    if ended.record.state not in _OVER:
+    if ended.record.state not in _OVER or not _leaves_something(ended):
         return
     for heir in bridge.roster.of_agent(ended.record.agent_id):
         if heir.is_live:
             await _move(ended, heir, bridge.clock.wall())
             return
+
+
+def _leaves_something(ended: AttachmentQueue) -> bool:
+    """Of many that are over few do: the others cost no look at the whole roster."""
+    return bool(ended.submissions or ended.receipts or ended.deliveries)
 
 
 async def _move(ended: AttachmentQueue, heir: AttachmentQueue, at: float) -> None:

@@ -7,6 +7,8 @@ that old rows go by elapsed time, not by a clock that was set.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import trio
 
 from bridge.core import outbox, quota
@@ -30,7 +32,6 @@ from bridge.core.records import (
     DeliveryState,
     OfferOutcome,
     Receipt,
-    ReceiptState,
     Submission,
 )
 from bridge.driver import attaching, heirs, identity, offering, stepping, table
@@ -46,10 +47,12 @@ _OUT = (DeliveryState.OFFERING, DeliveryState.RECALLED)
 
 async def restore(bridge: Bridge) -> None:
     """Everything the journal holds, as a start finds it; streams open at the end."""
-    receipts = await bridge.journal.unsent_receipts()
+    receipts: defaultdict[AttachmentId, list[Receipt]] = defaultdict(list)
+    for row in await bridge.journal.unsent_receipts():
+        receipts[row.attachment_id].append(row)
     bridge.last_number = await bridge.journal.last_submission_number()
     for record in await bridge.journal.attachments():
-        own = [row for row in receipts if row.attachment_id == record.attachment_id]
+        own = receipts[record.attachment_id]
         bridge.roster.add(await _queue(bridge, record, own))
     for offer in await bridge.journal.offers_out():
         await _end_offer(bridge, offer.attachment_id, offer.offer_id)
@@ -66,7 +69,7 @@ async def _queue(
     return AttachmentQueue(
         record,
         await bridge.journal.deliveries(attachment_id),
-        [row for row in receipts if row.state is ReceiptState.UNSENT],
+        receipts,
         await bridge.journal.submissions(attachment_id),
         bridge,
         bridge.clock,
