@@ -34,7 +34,7 @@ def uninstall(invocation: Invocation, purge: bool, yes: bool) -> None:
     """Stop the bridge and leave no service or login of it.
 
     Sockets and lock go too. Messages are kept, and come after the next attach.
-    With --purge they are removed; it says first how many nobody has read.
+    With --purge they are removed; it says first how many no agent acknowledged.
     """
     require_person("the removal")
     paths = invocation.paths
@@ -64,6 +64,10 @@ def _announced(paths: Paths, purge: bool) -> list[str]:
         lines.append(
             f"It also removes all that the bridge keeps in {paths.state}."
             f" {_lost(paths)}"
+        )
+        lines.append(
+            "A project of Codex then starts with a warning, until the agentworks block"
+            " is taken out of its .codex/config.toml."
         )
     return lines
 

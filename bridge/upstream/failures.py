@@ -26,13 +26,13 @@ ASKED_AGAIN = (
 )
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
-_NOT_SENT = (
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpx.PoolTimeout,
-    httpx.UnsupportedProtocol,
-    httpx.ProxyError,
-)
+_NOT_SENT_BECAUSE: dict[type[Exception], str] = {
+    httpx.ConnectError: "no connection could be made",
+    httpx.ConnectTimeout: "it did not answer in time",
+    httpx.PoolTimeout: "too many calls are under way",
+    httpx.UnsupportedProtocol: "its address is of no kind that can be used",
+    httpx.ProxyError: "the proxy did not let us through",
+}
 _LATER = (408, 425, 429, 503)
 # Without a status our own proof is missing.
 _PROOF_STATUS = (None, 401)
@@ -48,9 +48,10 @@ class ErrorBody(msgspec.Struct, frozen=True):
 
 def not_reached(error: Exception) -> Unavailable:
     """Certainly nothing was sent."""
+    why = _NOT_SENT_BECAUSE.get(type(error), "no connection could be made")
     return Unavailable(
         "server_unreachable",
-        f"The message server cannot be reached ({type(error).__name__}).",
+        f"The message server cannot be reached: {why}.",
         ASKED_AGAIN,
     )
 
@@ -89,7 +90,7 @@ def is_answer(error: Refused) -> bool:
 
 def from_exception(error: httpx.HTTPError, is_repeatable: bool) -> BridgeError:
     """The error for what httpx raised."""
-    if isinstance(error, _NOT_SENT):
+    if isinstance(error, tuple(_NOT_SENT_BECAUSE)):
         return not_reached(error)
     return lost(is_repeatable, type(error).__name__)
 

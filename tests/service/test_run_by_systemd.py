@@ -327,6 +327,7 @@ async def test_a_purge_counts_what_it_loses_and_leaves_nothing(house: Serviced) 
     asked = await house.type("bridge", "uninstall", "--purge")
     assert asked.exit == 2
     assert "1 message that no agent has acknowledged, and 0 never sent" in asked.err
+    assert "taken out of its .codex/config.toml" in asked.err
     assert await house.systemd.show("ActiveState") == "active"
 
     assert (await house.type("bridge", "uninstall", "--purge", "--yes")).exit == 0

@@ -110,6 +110,7 @@ async def test_what_was_certainly_not_sent_may_be_tried_later(
 
     assert isinstance(found, Unavailable)
     assert found.code == "server_unreachable"
+    assert type(error).__name__ not in found.message
     assert "a command of your own has to be run again" in found.hint
 
 
