@@ -12,27 +12,36 @@ from tests.faults.capabilities import need_strace
 from tests.faults.tracing import traced
 from tests.journeys.rig.computer import Computer
 
-_CALLS = "trace=pwrite64,fdatasync,sendto"
-_LOG_CALL = re.compile(r"(pwrite64|fdatasync)\(\d+<[^>]*journal\.sqlite3-wal>")
+_CALLS = "trace=pwrite64,fdatasync,sendto,recvfrom"
+_WRITTEN = re.compile(r"pwrite64\(\d+<[^>]*journal\.sqlite3-wal>")
+# A call that another thread's interrupts in the record ends in a line of its own.
+_SYNCED = re.compile(
+    r"(fdatasync\(\d+<[^>]*journal\.sqlite3-wal>|fdatasync resumed>)\)\s+= 0"
+)
+_REQUEST = re.compile(r'recvfrom\([^"]*"AW1 (call|hook)')
 _WORD = re.compile(r'sendto\([^"]*"AW1 (reply \d|print \d+ \w+ [1-9])')
 
 
 def words_before_their_sync(lines: Iterable[str]) -> tuple[int, list[str]]:
     """How many replies and offers there were, and those that came too early.
 
-    Too early: the log was written and not yet synced, or since the word before it
-    was not written at all, although each of these words stands for a commit.
+    Each of these words stands for a commit. Too early: since the request that it
+    answers, the log was not written and then synced. What else is being written
+    meanwhile does not matter.
     """
-    count, early, is_synced, was_written = 0, [], True, False
+    count, early, was_written, is_synced = 0, [], False, False
     for line in lines:
-        if found := _LOG_CALL.search(line):
-            is_synced = found[1] == "fdatasync"
-            was_written = was_written or not is_synced
+        if _WRITTEN.search(line):
+            was_written = True
+        elif _SYNCED.search(line):
+            is_synced = was_written
+        elif _REQUEST.search(line):
+            was_written = is_synced = False
         elif _WORD.search(line):
             count += 1
-            if not (is_synced and was_written):
+            if not is_synced:
                 early.append(line)
-            was_written = False
+            was_written = is_synced = False
     return count, early
 
 
@@ -61,17 +70,25 @@ async def test_a_yes_and_an_offer_come_after_the_sync_of_what_they_stand_for(
 
 WRITE = '1 pwrite64(5</s/journal.sqlite3-wal>, "x", 24, 32) = 24'
 SYNC = "1 fdatasync(5</s/journal.sqlite3-wal>) = 0"
+BEGUN = "1 fdatasync(5</s/journal.sqlite3-wal> <unfinished ...>"
+ENDED = "1 <... fdatasync resumed>)           = 0"
 REPLY = '2 sendto(9<UNIX:[1]>, "AW1 reply 9\\n"..., 21, 0, NULL, 0) = 21'
+ASKED = '2 recvfrom(9<UNIX:[1]>, "AW1 call 30\\n"..., 65536, 0, NULL, NULL) = 42'
 
 
 @pytest.mark.parametrize(
     ("lines", "early"),
     [
-        ([WRITE, SYNC, REPLY], 0),
-        ([WRITE, SYNC, WRITE, REPLY], 1),
-        ([WRITE, REPLY, SYNC], 1),
-        ([REPLY], 1),
-        ([WRITE, SYNC, REPLY, REPLY], 1),
+        ([ASKED, WRITE, SYNC, REPLY], 0),
+        ([ASKED, WRITE, SYNC, WRITE, REPLY], 0),  # the second is another's
+        ([ASKED, WRITE, BEGUN, ENDED, REPLY], 0),
+        ([ASKED, WRITE, BEGUN, REPLY, ENDED], 1),
+        ([ASKED, WRITE, REPLY, SYNC], 1),
+        ([ASKED, SYNC, WRITE, REPLY], 1),
+        ([WRITE, SYNC, ASKED, REPLY], 1),
+        ([WRITE, ASKED, SYNC, REPLY], 1),
+        ([ASKED, REPLY], 1),
+        ([ASKED, WRITE, SYNC, REPLY, REPLY], 1),
     ],
 )
 def test_a_word_before_its_sync_would_be_seen(lines: list[str], early: int) -> None:
