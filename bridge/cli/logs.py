@@ -10,16 +10,17 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from bridge.cli import managed
+from bridge.cli import lifecycle, managed
 from bridge.cli.invocation import Invocation, verb
 from bridge.cli.present import document
 from bridge.core.visible import one_line
-from bridge.errors import Unavailable
-from bridge.paths import vet_folder
+from bridge.errors import BridgeError, Unavailable
+from bridge.paths import Paths, vet_folder
 
 _LOOK_AGAIN_S = 0.5
 _LINE_LIMIT = 20_000  # characters
@@ -54,13 +55,22 @@ def logs(invocation: Invocation, lines: int, follow: bool) -> None:
 def _said(
     invocation: Invocation, lines: int, follow: bool
 ) -> tuple[str, Iterator[str]]:
-    service = managed.usable(invocation.paths)
+    paths = invocation.paths
+    service = managed.usable(paths)
     command = service.log_command(lines, follow) if service is not None else ()
-    if command:
+    if command and not _runs_another(paths):
         return command[0], _of_command(list(command))
-    file = invocation.paths.log / "bridge.log"
+    file = paths.log / "bridge.log"
     vet_folder(file.parent)
     return str(file), _of_file(file, lines, follow)
+
+
+def _runs_another(paths: Paths) -> bool:
+    """A service may be set up and idle while another bridge runs."""
+    with suppress(BridgeError):  # a log is looked at when something is wrong
+        running = lifecycle.running(paths)
+        return running is not None and not managed.facts(paths, running.pid).runs_it
+    return False
 
 
 def _of_command(command: list[str]) -> Generator[str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator
 
 import pytest
 
+from bridge.service.plan import Plan
+from bridge.service.systemd import Systemd
 from tests.journeys.rig.computer import Computer
 from tests.journeys.rig.puppets import puppet
 from tests.service.rig.serviced import TERMINAL, Typed
@@ -162,3 +165,34 @@ async def test_without_a_bridge_there_is_no_log_to_show(terminal: Terminal) -> N
 
     assert (done.exit, done.out) == (78, "")
     assert done.err.startswith("Error: There is no folder")
+
+
+SYSTEMCTL = """#!/bin/sh
+case "$*" in
+*" show "*) echo "FragmentPath=$HOME/.config/systemd/user/agentworks-bridge.service"
+    echo ActiveState=inactive; echo SubState=dead; echo MainPID=0 ;;
+esac
+"""
+
+
+async def test_the_log_is_of_the_bridge_that_runs_and_not_of_an_idle_service(
+    computer: Computer, terminal: Terminal
+) -> None:
+    await terminal.type("up")
+    unit = computer.home / ".config/systemd/user/agentworks-bridge.service"
+    unit.parent.mkdir(parents=True)
+    plan = Plan(("/bin/true",), {"AGENTWORKS_STATE": str(computer.state)})
+    unit.write_text(Systemd().text(plan, computer.paths))
+    programs = computer.home / "programs"
+    programs.mkdir()
+    for name in ("systemctl", "journalctl"):
+        (programs / name).write_text(SYSTEMCTL)
+        (programs / name).chmod(0o700)
+    path = f"{programs}:{os.environ['PATH']}"
+
+    status = await terminal.type("bridge", "status", "--json", PATH=path)
+    done = await terminal.type("bridge", "logs", "--json", PATH=path)
+
+    assert status.document["service"]["is_installed"]
+    assert not status.document["service"]["runs_it"]
+    assert done.document["source"] == str(computer.paths.log / "bridge.log")
