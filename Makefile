@@ -8,7 +8,7 @@ run: ## set up, start the bridge with its embedded server, say what to do next
 test: ## set up, run the tests (real vendor programs only where installed)
 	@packaging/scripts/setup.sh dev
 	.venv/bin/python -m pytest -q -n 2 --dist loadfile -m "not real_client and not crash" tests; first=$$?; \
-	CRASH_EVERY=$(or $(CRASH_EVERY),5) .venv/bin/python -m pytest -q -m crash tests && exit $$first
+	CRASH_EVERY=$(or $(CRASH_EVERY),5) .venv/bin/python -m pytest -q tests/faults/test_kill_points.py && exit $$first
 
 demo: ## one message all the way round, in a scratch folder, a line per step
 	@packaging/scripts/setup.sh run
@@ -32,9 +32,9 @@ real-clients: clients ## drive the real Claude Code and Codex, offline
 
 crash: ## kill the daemon at every write to its journal
 	@packaging/scripts/setup.sh dev
-	CRASH_EVERY=1 .venv/bin/python -m pytest -q -m crash tests
+	CRASH_EVERY=1 .venv/bin/python -m pytest -q tests/faults/test_kill_points.py tests/faults/test_double_kills.py
 
-faults: ## every test that the fault matrix names, one at a time
+faults: ## every test that the fault matrix names, and every other serial one, one at a time
 	@packaging/scripts/setup.sh dev
 	.venv/bin/python -m tests.faults
 

@@ -15,6 +15,8 @@ import pytest
 from tests.faults.matrix import named_tests
 
 _Reporter = pytest.TerminalReporter
+# No row needs all of them, and they too are slow and run one at a time.
+_ALSO = ("tests/service/test_run_by_systemd.py",)
 
 
 class Witness:
@@ -46,7 +48,9 @@ class Witness:
 
 def main(arguments: list[str]) -> int:
     """The exit code of pytest."""
-    return int(pytest.main(["-q", *arguments, *named_tests()], plugins=[Witness()]))
+    return int(
+        pytest.main(["-q", *arguments, *named_tests(), *_ALSO], plugins=[Witness()])
+    )
 
 
 if __name__ == "__main__":
