@@ -61,8 +61,8 @@ def status(bridge: Bridge) -> replies.StatusReply:
         ),
         warnings=(
             *bridge.warnings,
-            *_server_trouble(bridge),
             *bridge.storage_troubles.values(),
+            *_server_trouble(bridge),
         ),
         last_privileged=bridge.last_privileged,
         told=tuple(bridge.told),

@@ -31,6 +31,8 @@ _SHOWN = {
 _OVER = (AttachmentState.REPLACED, AttachmentState.REVOKED)
 _OVER_SHOWN_S = 24 * 3600.0
 _TOLD_BY_STATE = (AttachmentState.HELD, *_OVER)
+# What ends a stream and is said elsewhere: it is this computer's disk.
+_OURS = ("storage_full", "journal_busy", "lease_locked", "lease_not_now")
 _UNACKNOWLEDGED = (DeliveryState.OFFERED, DeliveryState.AMBIGUOUS)
 
 
@@ -104,7 +106,8 @@ def _oldest(rows_: list[Delivery], at: float) -> float | None:
 
 def is_cut_off(queue: AttachmentQueue) -> bool:
     """Attached, while the server was not there when it was last looked for."""
-    return queue.record.state is AttachmentState.ATTACHED and queue.stream_trouble != ""
+    is_servers = queue.stream_trouble not in ("", *_OURS)
+    return queue.record.state is AttachmentState.ATTACHED and is_servers
 
 
 def _why(bridge: Bridge, queue: AttachmentQueue, waiting: int) -> str:

@@ -172,6 +172,7 @@ async def test_a_server_that_is_not_there_is_said_even_where_nothing_waits(
     async with open_bridge(tmp_path) as bridge:
         bob, gone = await attached(bridge), await attached(bridge, "gone", 2)
         await stepping.step(bridge, gone, ProcessGone(at(bridge)))
+        bob.stream_trouble = "journal_busy"
         assert persons.status(bridge).warnings == ()
 
         bob.stream_trouble = gone.stream_trouble = "server_unreachable"
