@@ -58,16 +58,25 @@ def released(
     releases: Releases, message_ids: Iterable[MessageId], asked_at: float
 ) -> Releases:
     """The server answered that these may be shown; counts from the request."""
-    single = {
-        message_id: said_at
-        for message_id, said_at in releases.single.items()
-        if _is_fresh(said_at, asked_at)
-    }
+    single = _still_fresh(releases.single, asked_at)
     for message_id in message_ids:
         # Race: the stream may have said it later than this was asked
         # (test_an_older_answer_does_not_shorten_a_newer_word).
         single[message_id] = max(single.get(message_id, asked_at), asked_at)
     return replace(releases, single=single)
+
+
+def _still_fresh(
+    single: Mapping[MessageId, float], now: float
+) -> dict[MessageId, float]:
+    """A copy; looked through only where its oldest word is no longer fresh.
+
+    A long backlog says a word for every page, and each costs no more than a copy.
+    """
+    oldest = next(iter(single.values()), now)
+    if _is_fresh(oldest, now):
+        return dict(single)
+    return {key: said_at for key, said_at in single.items() if _is_fresh(said_at, now)}
 
 
 def alive(releases: Releases, through: int, now: float) -> Releases:

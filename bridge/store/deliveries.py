@@ -8,6 +8,7 @@ leaves no finished offer and no settled receipt behind.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -40,6 +41,11 @@ class Usage(Struct, frozen=True):
 def save(connection: sqlite3.Connection, delivery: Delivery) -> None:
     """Write the row as it now is."""
     DELIVERIES.save(connection, delivery)
+
+
+def save_all(connection: sqlite3.Connection, rows: Iterable[Delivery]) -> None:
+    """Write each row as it now is, in their order."""
+    DELIVERIES.save_all(connection, rows)
 
 
 def forget(

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeGuard
 
 from bridge.clock import Clock
 from bridge.core.effects import (
@@ -208,22 +209,38 @@ class Journal:
 
 
 def _apply_all(connection: sqlite3.Connection, saves: Sequence[Save]) -> None:
+    for kind, alike in groupby(saves, type):
+        if kind is SaveMessage:
+            _apply_messages(connection, [each for each in alike if _is_message(each)])
+            continue
+        for save in alike:
+            if isinstance(save, SaveDelivery):
+                _apply_delivery(connection, save)
+            else:
+                _apply(connection, save)
+
+
+def _is_message(save: Save) -> TypeGuard[SaveMessage]:
+    return type(save) is SaveMessage
+
+
+def _apply_messages(
+    connection: sqlite3.Connection, saves: Sequence[SaveMessage]
+) -> None:
+    """Messages that came together: their rows, then one watermark for each owner."""
+    deliveries.save_all(connection, [save.delivery for save in saves])
+    highest: dict[AttachmentId, int] = {}
     for save in saves:
-        if isinstance(save, SaveDelivery):
-            _apply_delivery(connection, save)
-        else:
-            _apply(connection, save)
+        owner, place = save.delivery.attachment_id, save.delivery.sequence
+        highest[owner] = max(place, highest.get(owner, place))
+    # Crash: body and watermark in one commit, or the message is lost or taken
+    # twice (test_a_message_and_its_watermark_are_saved_together).
+    for owner, place in highest.items():
+        attachments.raise_watermark(connection, owner, place)
 
 
 def _apply_delivery(connection: sqlite3.Connection, save: SaveDelivery) -> None:
-    delivery = save.delivery
-    deliveries.save(connection, delivery)
-    if isinstance(save, SaveMessage):
-        # Crash: body and watermark in one commit, or the message is lost or
-        # taken twice (test_a_message_and_its_watermark_are_saved_together).
-        attachments.raise_watermark(
-            connection, delivery.attachment_id, delivery.sequence
-        )
+    deliveries.save(connection, save.delivery)
     if isinstance(save, SaveReceipt):
         receipts.save(connection, save.receipt)
 

@@ -7,10 +7,11 @@ and that what was written is what is read.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import astuple
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 Convert = Callable[[Any], Any]
@@ -47,13 +48,19 @@ class Table(Generic[Record]):
         self.columns = record.__struct_fields__
         self.select = f"SELECT {', '.join(self.columns)} FROM {name}"  # noqa: S608
         self._record = record
-        self._into = dict(into or {})
+        self._into = [(self.columns.index(n), c) for n, c in (into or {}).items()]
         self._back = {self.columns.index(n): c for n, c in (back or {}).items()}
         self._upsert = _upsert(name, self.columns, key, kept or {})
 
     def save(self, connection: sqlite3.Connection, record: Record) -> None:
         """Insert the record's row, or overwrite the one with its key."""
         connection.execute(self._upsert, self._row(record))
+
+    def save_all(
+        self, connection: sqlite3.Connection, records: Iterable[Record]
+    ) -> None:
+        """The same for many, in their order."""
+        connection.executemany(self._upsert, map(self._row, records))
 
     def read(
         self,
@@ -72,22 +79,17 @@ class Table(Generic[Record]):
         found = self.read(connection, f"{rest} LIMIT 1", values)
         return found[0] if found else None
 
-    def _row(self, record: Record) -> tuple[object, ...]:
-        unchanged: Convert = _unchanged
-        return tuple(
-            self._into.get(name, unchanged)(getattr(record, name))
-            for name in self.columns
-        )
+    def _row(self, record: Record) -> Sequence[object]:
+        row: list[object] = list(astuple(record))
+        for number, convert in self._into:
+            row[number] = convert(row[number])
+        return row
 
     def _from_row(self, row: tuple[Any, ...]) -> Record:
         values = list(row)
         for index, convert in self._back.items():
             values[index] = convert(values[index])
         return self._record(*values)
-
-
-def _unchanged(value: object) -> object:
-    return value
 
 
 def _upsert(

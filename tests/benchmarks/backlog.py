@@ -5,9 +5,7 @@ Owns attached scripts whose mail waits at the server while the bridge is down.
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from contextlib import closing
 from pathlib import Path
 
 import trio
@@ -15,6 +13,7 @@ from msgspec import Struct
 
 from bridge.cli.demo_stage import NotSo
 from tests.benchmarks.curves import GROWS, name_of, open_crowd
+from tests.benchmarks.journal import PAGE, bare_seconds, journal_rate
 from tests.benchmarks.table import Row, median
 from tests.benchmarks.workshop import Workshop
 
@@ -24,9 +23,8 @@ RECEIVED_SHARE = 0.5
 START_S = 1.5
 # So long that LONG of them fill what one attachment may hold, 31 MiB of 32.
 FULL_CHARACTERS = 16_000
-PAGE = 20
 _PATIENCE_S = 120.0
-_LOOK_S = 0.002
+_LOOK_S = 0.01
 
 
 class Backlog(Struct, frozen=True):
@@ -45,11 +43,11 @@ async def backlog_rows(folder: Path) -> list[Row]:
     short = await _caught(folder / "short", SHORT)
     long = await _caught(folder / "long", LONG)
     full = await _caught(folder / "full", LONG, FULL_CHARACTERS)
+    kept = await journal_rate(folder / "journal")
     each = long.took_s / long.count / (short.took_s / short.count)
     rates = ", ".join(
         f"{one.count / one.took_s:.0f}/s of {one.count}" for one in (short, long)
     )
-    bare = f"{long.count / long.bare_s:.0f}/s bare, {PAGE} in a commit"
     starts = (
         f"empty {empty:.2f} s, {LONG} messages {long.start_s:.2f} s,"
         f" 31 MiB {full.start_s:.2f} s"
@@ -57,11 +55,17 @@ async def backlog_rows(folder: Path) -> list[Row]:
     return [
         Row(f"each of {LONG} received against {SHORT}", each, "x", GROWS, rates),
         Row(
-            "received against a bare SQLite",
+            "  the same against SQLite alone",
             long.took_s / long.bare_s,
+            "x",
+            beside="HTTP, events and JSON included",
+        ),
+        Row(
+            "messages into the journal against SQLite alone",
+            kept.bare / kept.journal,
             "x slower",
             1 / RECEIVED_SHARE,
-            bare,
+            f"{kept.journal:.0f}/s and {kept.bare:.0f}/s, {PAGE} in a commit",
         ),
         Row("start with a full journal", full.start_s, "s", START_S, starts),
     ]
@@ -79,7 +83,7 @@ async def _caught(folder: Path, count: int, characters: int = 0) -> Backlog:
         for _ in range(count):
             many.shop.send(name_of(0), characters)
         took_s = await _catch_up(many.shop, count)
-        bare_s = _bare_s(many.shop.stage.paths.journal, folder / "bare.sqlite3")
+        bare_s = bare_seconds(many.shop.stage.paths.journal, folder / "bare.sqlite3")
         return Backlog(count, took_s, bare_s, await _start_s(many.shop))
 
 
@@ -100,28 +104,6 @@ async def _until(shop: Workshop, count: int) -> int:
             if (found := shop.waiting()) >= count:
                 return found
             await trio.sleep(_LOOK_S)
-
-
-def _bare_s(journal: Path, place: Path) -> float:
-    """Seconds that the same rows take in the same tables, a page in each commit."""
-    with closing(sqlite3.connect(f"file:{journal}?mode=ro", uri=True)) as kept:
-        made = kept.execute(
-            "SELECT sql FROM sqlite_master WHERE tbl_name = 'delivery' AND sql NOTNULL"
-        ).fetchall()
-        rows = kept.execute("SELECT * FROM delivery").fetchall()
-    with closing(sqlite3.connect(place, isolation_level=None)) as bare:
-        bare.execute("PRAGMA journal_mode=WAL")
-        bare.execute("PRAGMA synchronous=FULL")
-        for (sql,) in made:
-            bare.execute(sql)
-        holders = ", ".join("?" * len(rows[0]))
-        began = time.perf_counter()
-        for first in range(0, len(rows), PAGE):
-            bare.execute("BEGIN IMMEDIATE")
-            page = rows[first : first + PAGE]
-            bare.executemany(f"INSERT INTO delivery VALUES ({holders})", page)
-            bare.execute("COMMIT")
-        return time.perf_counter() - began
 
 
 async def _start_s(shop: Workshop) -> float:

@@ -52,6 +52,22 @@ def test_a_delivery_is_read_as_it_was_written(
     )
 
 
+@given(st.lists(st.tuples(st.integers(1, 4), st.text(max_size=5)), max_size=9))
+def test_many_saved_at_once_are_as_if_each_were_saved(
+    any_file: RealFile, rows: list[tuple[int, str]]
+) -> None:
+    """Also one id more than once: the last one stands."""
+    saved = [pending(number, body=body) for number, body in rows]
+    any_file.empty()
+    for each in saved:
+        deliveries.save(any_file.writing, each)
+    one_by_one = any_file.reading(deliveries.read_all, ATTACHMENT_ID)
+    any_file.empty()
+    deliveries.save_all(any_file.writing, saved)
+
+    assert any_file.reading(deliveries.read_all, ATTACHMENT_ID) == one_by_one
+
+
 def test_its_state_and_its_signs_come_back_as_their_own_types(file: RealFile) -> None:
     deliveries.save(file.writing, pending(1, named=True))
 

@@ -126,6 +126,27 @@ async def test_a_message_and_its_watermark_are_saved_together(
     assert await watermark(journal) == pending(7).sequence
 
 
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 3, 1)])
+async def test_messages_saved_together_raise_each_owners_watermark_to_its_highest(
+    journal: Journal, order: tuple[int, ...]
+) -> None:
+    other = attachment(2).attachment_id
+    await journal.commit([SaveAttachment(attachment()), SaveAttachment(attachment(2))])
+    await journal.commit(
+        [
+            *(SaveMessage(pending(number)) for number in order),
+            SaveMessage(pending(7, attachment_id=other)),
+            SaveMessage(pending(5, attachment_id=other)),
+        ]
+    )
+
+    assert await watermark(journal) == pending(3).sequence
+    found = await journal.attachment(other)
+    assert found is not None
+    assert found.watermark == pending(7).sequence
+    assert len(await journal.deliveries(ATTACHMENT_ID)) == 3
+
+
 async def test_the_watermark_never_falls(journal: Journal) -> None:
     """Neither an older message nor an older attachment record lowers it."""
     await journal.commit([SaveAttachment(attachment()), SaveMessage(pending(7))])

@@ -129,6 +129,16 @@ def test_a_record_is_read_as_it_was_written(
     assert type(found.ids) is tuple
 
 
+@given(st.lists(ANY_NOTE, max_size=5, unique_by=lambda note: (note.note_id, note.page)))
+def test_many_records_are_read_as_they_were_written(
+    connection: sqlite3.Connection, several: list[Note]
+) -> None:
+    connection.execute("DELETE FROM note")
+    notes().save_all(connection, several)
+
+    assert notes().read(connection, "ORDER BY rowid") == several
+
+
 def test_saving_again_overwrites_the_row_with_the_same_key(
     connection: sqlite3.Connection,
 ) -> None:
