@@ -62,7 +62,8 @@ def released(
     for message_id in message_ids:
         # Race: the stream may have said it later than this was asked
         # (test_an_older_answer_does_not_shorten_a_newer_word).
-        single[message_id] = max(single.get(message_id, asked_at), asked_at)
+        said_at = single.pop(message_id, asked_at)
+        single[message_id] = max(said_at, asked_at)  # in the order of their words
     return replace(releases, single=single)
 
 

@@ -94,6 +94,14 @@ def test_old_words_are_not_kept() -> None:
     assert len(releases.words) == 1
 
 
+def test_a_word_that_is_renewed_keeps_no_old_ones() -> None:
+    releases = arrived(Releases(), [ONE, TWO], now=0.0)
+    for now in range(0, 100, 10):
+        releases = arrived(releases, [ONE], now=float(now))
+
+    assert list(releases.single) == [ONE]
+
+
 @given(
     st.lists(
         st.tuples(
