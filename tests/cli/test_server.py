@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -35,11 +36,17 @@ def serving(home: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate(timeout=30)
 
 
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """Where a server listens; a server alone takes 103 bytes at most."""
+    with TemporaryDirectory(prefix="aw-") as folder:
+        yield Path(folder) / "alone.sock"
+
+
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_says_where_it_answers_and_how_it_is_used(
-    home: Path, paths: Paths, sign: signal.Signals
+    home: Path, paths: Paths, place: Path, sign: signal.Signals
 ) -> None:
-    place = paths.run / "alone.sock"
     with serving(home, "--socket", str(place)) as process:
         assert process.stdout is not None
         first, second = process.stdout.readline(), process.stdout.readline()
@@ -56,9 +63,8 @@ def test_a_server_says_where_it_answers_and_how_it_is_used(
 
 
 def test_a_second_server_of_a_state_folder_says_what_is_in_its_way(
-    home: Path, paths: Paths
+    home: Path, place: Path
 ) -> None:
-    place = paths.run / "alone.sock"
     with serving(home, "--socket", str(place), "--json") as first:
         assert first.stdout is not None
         said = "".join(first.stdout.readline() for _ in range(4))
