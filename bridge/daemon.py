@@ -9,7 +9,6 @@ never meets the first one's files.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -51,6 +50,7 @@ from bridge.local.stream import LocalListener
 from bridge.log import Log, forward_libraries, open_log
 from bridge.paths import Paths
 from bridge.service import refusal
+from bridge.service.ending import told_to_end
 from bridge.service.notify import Notifier
 from bridge.service.own_process import shield_own_process
 from bridge.service.watchdog import keep_fed
@@ -155,7 +155,7 @@ async def _serve_one(bridge: Bridge, connection: Connection) -> None:
 
 
 async def _stop_on_signal(bridge: Bridge) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with told_to_end() as signals:
         async for _ in signals:
             bridge.stopping.set()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -71,14 +70,12 @@ async def _serve(socket: Path, database: Path, tell: Callable[[], None]) -> None
     from bridge.log import forward_libraries, open_log
     from bridge.server.limits import Settings
     from bridge.server.run import run_alone
+    from bridge.service.ending import told_to_end
 
     clock = SystemClock()
     log = open_log(sys.stderr, clock)
     forward_libraries(log)
-    with (
-        trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
-        single_error(),
-    ):
+    with told_to_end() as signals, single_error():
         async with trio.open_nursery() as nursery:
             await nursery.start(run_alone, socket, database, Settings(), clock, log)
             tell()

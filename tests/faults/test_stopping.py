@@ -7,6 +7,7 @@ import signal
 
 import pytest
 import trio
+import trio.lowlevel
 
 from tests.journeys.rig.computer import Agent, Computer
 from tests.journeys.rig.running import Running
@@ -56,6 +57,23 @@ async def test_a_bridge_told_to_end_three_times_ends_in_order_and_keeps_its_outb
     assert not computer.paths.socket.exists()
     assert await alice.stop() == ""
     await hear_two(computer, bob)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_bridge_that_is_told_to_end_without_a_pause_ends_in_order(
+    computer: Computer, number: signal.Signals
+) -> None:
+    """Again and again until it has gone: each moment of its closing hears one."""
+    daemon = await computer.start_bridge()
+    told = 0
+    while daemon.ended is None:
+        os.kill(daemon.pid, number)
+        told += 1
+        await trio.sleep(0)
+
+    assert daemon.ended == 0, daemon.said
+    assert "Traceback" not in daemon.said
+    assert told > 3
 
 
 async def test_a_bridge_that_its_watchdog_ends_loses_nothing_and_leaves_no_core(
