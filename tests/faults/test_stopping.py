@@ -69,7 +69,7 @@ async def test_a_bridge_that_is_told_to_end_without_a_pause_ends_in_order(
     while daemon.ended is None:
         os.kill(daemon.pid, number)
         told += 1
-        await trio.sleep(0)
+        await trio.lowlevel.checkpoint()
 
     assert daemon.ended == 0, daemon.said
     assert "Traceback" not in daemon.said
