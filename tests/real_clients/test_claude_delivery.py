@@ -229,12 +229,16 @@ async def test_a_subagents_stop_delivers_nothing(
             lambda: claude.model.turns(containing="SUBTASK"), "the subagent's request"
         )
         await alice.send(HELLO)
-        # Claude Code may put the subagent into the background by itself: then the
-        # chat's own turn has ended meanwhile, and that end is where it may come.
         await until_some(reached, "the message at bob's")
         claude.model.release("subagent")
+    # Claude Code may put the subagent into the background by itself: then the chat's
+    # own turn has ended meanwhile, with the message or before it was there.
+    if not claude.model.turns(containing=HELLO):
+        await bob.turn("and now?")
 
-    (brought,) = claude.model.turns(containing=HELLO)
+    (brought,) = await wait_until(
+        lambda: claude.model.turns(containing=HELLO), "the message at the model"
+    )
     assert not in_subagent(brought, "SUBTASK")
     assert offers_in(brought)[0].bodies == (HELLO,)
     assert seen(claude, HELLO) == 1
