@@ -268,6 +268,8 @@ async def _finish(
         also += observations(queue, offer, outcome, at)
     event = _event(outcome, at)
     await queue.take([(id_, event) for id_ in offer.message_ids], also)
+    if not setup.is_due(queue.record):
+        queue.others = ()  # who else is there is told by the setup text alone
 
 
 def _event(outcome: OfferOutcome, at: float) -> Event:

@@ -106,6 +106,7 @@ class AttachmentQueue:
             if row.message_id not in self.deliveries
         }
         self.on_move: Callable[[], None] | None = None
+        self.on_waking: Callable[[], None] | None = None
         self.told = ""
         self.stream_trouble = ""
         self.lacks_bytes: int | None = None
@@ -262,6 +263,8 @@ class AttachmentQueue:
         """It slept: whoever waits for the server starts anew."""
         self.woke.set()
         self.woke = trio.Event()
+        if self.on_waking is not None:
+            self.on_waking()
 
     def close_stream(self) -> None:
         """End the tasks that talk to the server for it, if they run."""

@@ -196,16 +196,16 @@ async def _follow_once(
             except BridgeError as error:
                 trouble.append(error)
 
-    async def end_at_waking() -> None:
-        while not wakefulness.was_lost():
-            await queue.woke.wait()
-        trouble.append(_slept())
-        nursery.cancel_scope.cancel()
+    def end_at_waking() -> None:
+        if wakefulness.was_lost():
+            trouble.append(_slept())
+            nursery.cancel_scope.cancel()
 
     over: Event | None = None
     async with trio.open_nursery() as nursery, events:
         nursery.start_soon(read)
-        nursery.start_soon(end_at_waking)
+        # No task of its own: a thousand streams would each pay for one.
+        queue.on_waking = end_at_waking
         try:
             async for page in Together(events):
                 # Race: bytes that lay in the kernel while the computer slept are
@@ -219,6 +219,8 @@ async def _follow_once(
                     raise _Full
         except (BridgeError, _Full) as error:
             trouble.append(error)
+        finally:
+            queue.on_waking = None
         nursery.cancel_scope.cancel()
     if over is not None:
         return over

@@ -10,6 +10,7 @@ import trio
 
 from bridge.core.events import Admitted, Retracted
 from bridge.core.records import DeliveryState, OfferOutcome
+from bridge.core.setup import RosterEntry
 from bridge.driver.offering import EMIT_DEADLINE_S, is_due, make_offer, settle
 from bridge.errors import StorageFull
 from tests.core.examples import message
@@ -75,6 +76,20 @@ async def test_a_message_that_was_not_emitted_comes_in_the_next_offer(
         assert await offer(desk, route) is EMITTED
         assert "Ready for review." in route.texts[1]
         assert desk.queue.record.setup_at is not None
+
+
+async def test_who_else_is_there_is_kept_until_the_setup_text_was_said(
+    tmp_path: Path,
+) -> None:
+    route = Route(NOT_EMITTED, EMITTED)
+    others = (RosterEntry("carol", "codex"),)
+    async with open_desk(tmp_path, introduced=False) as desk:
+        desk.queue.others = others
+
+        assert await offer(desk, route) is NOT_EMITTED
+        assert desk.queue.others == others
+        assert await offer(desk, route) is EMITTED
+        assert desk.queue.others == ()
 
 
 async def test_an_unknown_outcome_is_named_once_and_never_repeated(
