@@ -89,7 +89,7 @@ async def test_who_else_is_there_is_kept_until_the_setup_text_was_said(
         assert await offer(desk, route) is NOT_EMITTED
         assert desk.queue.others == others
         assert await offer(desk, route) is EMITTED
-        assert desk.queue.others == ()
+        assert not desk.queue.others
 
 
 async def test_an_unknown_outcome_is_named_once_and_never_repeated(
