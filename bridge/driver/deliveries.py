@@ -63,10 +63,15 @@ class Deliveries(Mapping[MessageId, Delivery]):
 
     def in_state(self, *states: DeliveryState) -> list[Delivery]:
         """Rows in these states, oldest first."""
-        rows = [row for state in states for row in self._by_state[state].values()]
+        rows = [row for state in states for row in self._in(state)]
         return sorted(rows, key=lambda row: row.sequence)
 
     def first_in_state(self, *states: DeliveryState) -> int | None:
         """The lowest sequence of a row in these states; None when there is none."""
-        rows = (row for state in states for row in self._by_state[state].values())
+        rows = (row for state in states for row in self._in(state))
         return min((row.sequence for row in rows), default=None)
+
+    def _in(self, state: DeliveryState) -> Iterable[Delivery]:
+        # Looking makes no room for what is not there: there may be a thousand of us.
+        found = self._by_state.get(state)
+        return () if found is None else found.values()
