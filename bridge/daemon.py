@@ -50,7 +50,7 @@ from bridge.local.stream import LocalListener
 from bridge.log import Log, forward_libraries, open_log
 from bridge.paths import Paths
 from bridge.service import refusal
-from bridge.service.ending import told_to_end
+from bridge.service.ending import until_told_to_end
 from bridge.service.notify import Notifier
 from bridge.service.own_process import shield_own_process
 from bridge.service.watchdog import keep_fed
@@ -155,9 +155,8 @@ async def _serve_one(bridge: Bridge, connection: Connection) -> None:
 
 
 async def _stop_on_signal(bridge: Bridge) -> None:
-    with told_to_end() as signals:
-        async for _ in signals:
-            bridge.stopping.set()
+    await until_told_to_end()
+    bridge.stopping.set()
 
 
 # ---- the message server ------------------------------------------------------------

@@ -70,16 +70,16 @@ async def _serve(socket: Path, database: Path, tell: Callable[[], None]) -> None
     from bridge.log import forward_libraries, open_log
     from bridge.server.limits import Settings
     from bridge.server.run import run_alone
-    from bridge.service.ending import told_to_end
+    from bridge.service.ending import until_told_to_end
 
     clock = SystemClock()
     log = open_log(sys.stderr, clock)
     forward_libraries(log)
-    with told_to_end() as signals, single_error():
+    with single_error():
         async with trio.open_nursery() as nursery:
             await nursery.start(run_alone, socket, database, Settings(), clock, log)
             tell()
-            await anext(signals)
+            await until_told_to_end()
             nursery.cancel_scope.cancel()
 
 

@@ -7,8 +7,7 @@ nothing: it ends in order and with the code that it would have had.
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 
 import trio
@@ -16,23 +15,22 @@ import trio
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-@contextmanager
-def told_to_end() -> Iterator[AsyncIterator[int]]:
-    """The signals that ask for an end, as they come.
+async def until_told_to_end() -> None:
+    """Return at the first SIGTERM or SIGINT; all others are ignored for good."""
+    told, token = trio.Event(), trio.lowlevel.current_trio_token()
 
-    Race: after this block they are heard by nobody, and until the process has gone
-    they must not end it in the middle of its closing
-    (test_a_bridge_that_is_told_to_end_without_a_pause_ends_in_order). That stays so
-    for the life of the process.
-    """
-    # Not ignored yet: what comes before the receiver is open is not thrown away by
-    # the system, and what comes after it is closed ends nothing.
-    _answer_with(_is_known)
+    def hear(number: int, frame: FrameType | None) -> None:
+        # Race: the next one may come before this line is over, and until the process
+        # has gone none may end it in the middle of its closing; the interpreter's own
+        # end takes every function away, but not this
+        # (test_a_bridge_that_is_told_to_end_without_a_pause_ends_in_order).
+        _answer_with(signal.SIG_IGN)
+        token.run_sync_soon(told.set, idempotent=True)
+
+    _answer_with(hear)
     try:
-        with trio.open_signal_receiver(*_SIGNALS) as signals:
-            yield signals
+        await told.wait()
     finally:
-        # The interpreter's own end takes every function away, but not this.
         _answer_with(signal.SIG_IGN)
 
 
@@ -41,7 +39,3 @@ def _answer_with(
 ) -> None:
     for number in _SIGNALS:
         signal.signal(number, action)
-
-
-def _is_known(number: int, frame: FrameType | None) -> None:
-    """It is ending already."""
