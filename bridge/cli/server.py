@@ -77,10 +77,14 @@ async def _serve(socket: Path, database: Path, tell: Callable[[], None]) -> None
     forward_libraries(log)
     with single_error():
         async with trio.open_nursery() as nursery:
+
+            async def end() -> None:
+                await until_told_to_end()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(end)
             await nursery.start(run_alone, socket, database, Settings(), clock, log)
             tell()
-            await until_told_to_end()
-            nursery.cancel_scope.cancel()
 
 
 server.add_command(run)
