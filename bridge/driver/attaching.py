@@ -246,6 +246,11 @@ async def _supersede(bridge: Bridge, queue: AttachmentQueue, at: float) -> None:
     record = queue.record
     others = [q for q in bridge.roster.of_agent(record.agent_id) if q is not queue]
     async with queue.turn:
+        # Race: it ended while its turn was waited for. What it gets now nobody would
+        # be told of; with the others it waits for the next attach
+        # (test_nothing_is_moved_to_an_attachment_that_ends_in_its_attach).
+        if not queue.is_live:
+            return
         estates = [heirs.estate_of(each) for each in others]
         own = heirs.Estate(tuple(queue.submissions.values()), ())
         moved = heirs.inherited(record.attachment_id, (*estates, own), at)

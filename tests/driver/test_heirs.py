@@ -18,7 +18,7 @@ from bridge.core.records import (
     Receipt,
     SubmissionState,
 )
-from bridge.driver import heirs, offering, receiving
+from bridge.driver import attaching, heirs, offering, receiving
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.driver.reporting import Reports
@@ -187,6 +187,30 @@ async def test_nothing_is_moved_to_an_heir_that_ends_meanwhile(
 
         assert states(before) == [DeliveryState.AMBIGUOUS]
         assert states(after) == []
+
+
+@pytest.mark.parametrize(
+    "state",
+    [AttachmentState.DETACHING, AttachmentState.REPLACED, AttachmentState.OFFLINE],
+)
+async def test_nothing_is_moved_to_an_attachment_that_ends_in_its_attach(
+    tmp_path: Path, state: AttachmentState
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        before, after = await attached(bridge, 1), await attached(bridge, 2)
+        kept = replace(
+            refused_submission(), attachment_id=before.record.attachment_id, told=False
+        )
+        await before.commit([SaveSubmission(kept)])
+
+        async with trio.open_nursery() as nursery, after.turn:
+            nursery.start_soon(attaching._supersede, bridge, after, 1.0)
+            await trio.testing.wait_all_tasks_blocked()
+            await end(after, state)
+
+        assert list(before.submissions) == [kept.submission_id]
+        assert not after.submissions
+        assert before.record.state is AttachmentState.ATTACHED
 
 
 @pytest.mark.parametrize("said", ["offered", "unsure", "processed"])
