@@ -47,6 +47,7 @@ class HookEvent(StrEnum):
     SESSION_STARTED = "session_started"
     PROMPT = "prompt"
     COMMAND = "command"
+    TOOL_ENDED = "tool_ended"
     TURN_ENDED = "turn_ended"
     SESSION_ENDED = "session_ended"
     OTHER = "other"
@@ -56,9 +57,11 @@ class HookInput(Struct, frozen=True):
     """What one hook said, in our words.
 
     `is_continuation` is the host's own word that this turn end follows one of a
-    hook's continuations. `person_typed` is True only for an event that the host
-    fires for typed text and for nothing else. `source` is how the session
-    started (startup, resume, clear, fork) or why it ended.
+    hook's continuations, and `continuations` how many it counts itself (None for a
+    host that does not). `may_drain`: what is printed at this event is used; a turn
+    that was interrupted or failed ends without it. `person_typed` is True only for
+    an event that the host fires for typed text and for nothing else. `source` is
+    how the session started (startup, resume, clear, fork) or why it ended.
     """
 
     provider: str
@@ -71,6 +74,8 @@ class HookInput(Struct, frozen=True):
     folder: str = ""
     turn_id: str = ""
     person_typed: bool = False
+    continuations: int | None = None
+    may_drain: bool = True
 
 
 # ---- what the decision is made from -------------------------------------------------
@@ -80,12 +85,16 @@ class ProviderFound(Struct, frozen=True):
     """A provider's program in a chain; `at` is its place, 0 being the client.
 
     `shell_marks` are the variables that this provider sets for the commands of
-    its agents, and neither for its hooks nor for its MCP children.
+    its agents, and neither for its hooks nor for its MCP children. `has_many_chats`:
+    one process of it serves many chats, so that the process alone tells nothing.
+    `is_in_process`: its hooks are code inside of that very process.
     """
 
     provider: str
     at: int
     shell_marks: frozenset[str] = frozenset()
+    has_many_chats: bool = False
+    is_in_process: bool = False
 
 
 class Evidence(Struct, frozen=True):
@@ -160,8 +169,6 @@ class Nobody(Struct, frozen=True):
 
 Caller = HookCaller | ChildCaller | OwnSession | Person | Nobody
 
-# One process of these serves many chats, so that the process alone tells nothing.
-_MANY_CHATS = frozenset({"codex"})
 _SHELLS = {"sh", "bash", "dash", "ash", "ksh", "zsh"}
 
 
@@ -249,7 +256,12 @@ def _not_its_host(provider: str, why: str) -> Nobody:
 
 
 def _is_direct(found: ProviderFound, ancestry: Ancestry) -> bool:
-    """Started by the provider itself, or by one `sh -c` that it started."""
+    """Started by the provider itself, or by one `sh -c` that it started.
+
+    Or the provider itself, where its hooks run inside of it.
+    """
+    if found.at == 0:
+        return found.is_in_process
     if found.at == 2:
         shell = ancestry.chain[1]
         options = shell.arguments[1:2]
@@ -278,7 +290,7 @@ def _is_nested(found: ProviderFound, evidence: Evidence) -> bool:
 def _own_session(found: ProviderFound, evidence: Evidence) -> OwnSession | Nobody:
     if evidence.marks_at(0) is None:
         return _unreadable("its environment could not be read")
-    if found.provider in _MANY_CHATS and not evidence.session_id:
+    if found.has_many_chats and not evidence.session_id:
         return Nobody(
             "no_session",
             f"{found.provider} did not say which of its chats this command belongs "

@@ -45,6 +45,15 @@ _POLICIES = {
     "claude": Policy(8, tool_call_resets=True),
     # A script reads what is printed itself, and ends as many turns as it likes.
     "script": Policy(None, shows_sign=False),
+    # Cursor does not even start a hook at its own limit, 5 unless our entry says so.
+    "cursor": Policy(5, only_new=True),
+    # Kimi Code takes one continuation in a turn and then asks no hook any more.
+    "kimi": Policy(1),
+    # Antigravity shows no flag; it is asked only when a turn ended by itself.
+    "agy": Policy(None, shows_sign=False),
+    # Their extensions of ours hand over what waits; they print nothing.
+    "pi": Policy(None, shows_sign=False),
+    "opencode": Policy(None, shows_sign=False),
 }
 # Hosts that show the flag and have no limit of their own (Codex: 3 in a row ran).
 _OTHERS = Policy(5, only_new=True)
@@ -57,6 +66,7 @@ class Verdict(StrEnum):
     ONLY_NEW = "only_new"
     LIMIT_REACHED = "limit_reached"
     SUBAGENT = "subagent"
+    INTERRUPTED = "interrupted"
     NOT_A_TURN_END = "not_a_turn_end"
 
 
@@ -64,8 +74,10 @@ class Guard(Struct, frozen=True):
     """What is remembered of one session between its hooks; lost at a restart.
 
     `printed` is the offer that waits for the host's sign, given in `printed_turn`
-    (empty where the host names no turns); `prompted` that a prompt came since.
-    `confirmed` is the last offer that the host's sign confirmed.
+    (empty where the host names no turns), and `nonce` marks its text; `prompted`
+    that a prompt came since. `handed` went a native way with `handed_nonce`: only a
+    prompt that shows it is a sign, and nothing contradicts it. `confirmed` is the
+    last offer that the host's sign confirmed.
     """
 
     continuations: int = 0
@@ -73,7 +85,10 @@ class Guard(Struct, frozen=True):
     ended_at: float | None = None
     printed: OfferId | None = None
     printed_turn: str = ""
+    nonce: str = ""
     prompted: bool = False
+    handed: OfferId | None = None
+    handed_nonce: str = ""
     confirmed: OfferId | None = None
     verdict: Verdict = Verdict.OFFER
 
@@ -107,7 +122,7 @@ def hear(guard: Guard, said: HookInput, at: float) -> Hearing:
     if said.is_subagent:
         return Hearing(guard, Verdict.SUBAGENT)
     if said.event is HookEvent.PROMPT:
-        return Hearing(replace(guard, prompted=True), Verdict.NOT_A_TURN_END)
+        return _prompted(guard, said)
     if said.event is not HookEvent.TURN_ENDED:
         return Hearing(guard, Verdict.NOT_A_TURN_END)
     return _turn_ended(guard, said, at)
@@ -120,9 +135,31 @@ def tool_called(guard: Guard, provider: str) -> Guard:
     return replace(guard, continuations=0)
 
 
-def printed(guard: Guard, offer_id: OfferId) -> Guard:
+def printed(guard: Guard, offer_id: OfferId, nonce: str = "") -> Guard:
     """An offer was printed at the turn end that was heard last."""
-    return replace(guard, printed=offer_id, printed_turn=guard.turn_id, prompted=False)
+    return replace(
+        guard,
+        printed=offer_id,
+        printed_turn=guard.turn_id,
+        nonce=nonce,
+        prompted=False,
+    )
+
+
+def handed(guard: Guard, offer_id: OfferId, nonce: str) -> Guard:
+    """An offer went a native way; a prompt event that shows its text confirms it."""
+    return replace(guard, handed=offer_id, handed_nonce=nonce)
+
+
+def _prompted(guard: Guard, said: HookInput) -> Hearing:
+    """A prompt of the person, or our own text that the host submitted as one."""
+    if guard.handed_nonce and guard.handed_nonce in said.prompt:
+        after = replace(guard, handed=None, handed_nonce="", confirmed=guard.handed)
+        return Hearing(after, Verdict.NOT_A_TURN_END, confirmed=guard.handed)
+    if guard.nonce and guard.nonce in said.prompt:
+        after = replace(guard, printed=None, nonce="", confirmed=guard.printed)
+        return Hearing(after, Verdict.NOT_A_TURN_END, confirmed=guard.printed)
+    return Hearing(replace(guard, prompted=True), Verdict.NOT_A_TURN_END)
 
 
 def _turn_ended(guard: Guard, said: HookInput, at: float) -> Hearing:
@@ -136,6 +173,7 @@ def _turn_ended(guard: Guard, said: HookInput, at: float) -> Hearing:
         ended_at=at,
         printed=None,
         printed_turn="",
+        nonce="",
         prompted=False,
         confirmed=printed_before if confirms else guard.confirmed,
         verdict=verdict,
@@ -150,10 +188,14 @@ def _turn_ended(guard: Guard, said: HookInput, at: float) -> Hearing:
 
 
 def _count(guard: Guard, said: HookInput) -> int:
+    if said.continuations is not None:
+        return said.continuations
     return guard.continuations + 1 if said.is_continuation else 0
 
 
 def _judge(guard: Guard, said: HookInput) -> Verdict:
+    if not said.may_drain:
+        return Verdict.INTERRUPTED
     rules = policy(said.provider)
     count = _count(guard, said)
     if rules.limit is not None and count >= rules.limit:

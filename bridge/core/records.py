@@ -205,6 +205,19 @@ class AttachmentState(StrEnum):
     DETACHED = "detached"
 
 
+class Want(StrEnum):
+    """How the person wants mail to come, beyond the usual; all are off by default.
+
+    AT_PROMPT: what came while the chat was idle goes with the person's next prompt.
+    MID_TURN: also after a tool call, while the turn runs. NO_WAKE: at turn ends
+    only, so that no message starts a turn by itself.
+    """
+
+    AT_PROMPT = "at_prompt"
+    MID_TURN = "mid_turn"
+    NO_WAKE = "no_wake"
+
+
 class Attachment(Struct, frozen=True):
     """A name bound to one live session of one provider program.
 
@@ -215,6 +228,8 @@ class Attachment(Struct, frozen=True):
     that nothing is pending; `receipt_cursor` the last receipt number seen.
     `setup_at` and `guidance_at` belong to the exact session. `offline_since` is
     when the session ended, and of a lease that is over when that ended.
+    `native_route` is the address of the verified native way, empty without one.
+    `wants` are the person's wishes for this attachment.
     """
 
     attachment_id: AttachmentId
@@ -237,3 +252,4 @@ class Attachment(Struct, frozen=True):
     guidance_at: float | None = None
     offline_since: float | None = None
     native_route: str = ""
+    wants: tuple[str, ...] = ()

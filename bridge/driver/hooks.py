@@ -220,7 +220,8 @@ async def _offer(
         print_ = hook.provider.print_offer(HookEvent.TURN_ENDED, text, version)
         outcome = await _answered(bridge, dialogue, print_)
         if outcome is OfferOutcome.EMITTED:
-            queue.guard = loopguard.printed(queue.guard, offer_id)
+            nonce = queue.offer_out.nonce if queue.offer_out else ""
+            queue.guard = loopguard.printed(queue.guard, offer_id, nonce)
         return outcome
 
     await dialogue.wait(MAIL_WAIT_S, Print())

@@ -18,12 +18,10 @@ from bridge.providers import claude, discovery, process
 from bridge.providers.claude_registration import registration_of
 from bridge.providers.known import provider_named
 
-_ONE_CHAT = frozenset({claude.NAME})
-
 
 def has_one_chat(provider: str) -> bool:
-    """True where one process has one chat open at a time (Claude Code)."""
-    return provider in _ONE_CHAT
+    """True where one process has one chat open at a time."""
+    return provider_named(provider).HAS_ONE_CHAT
 
 
 def marks_typed(provider: str, facts: ProcessFacts) -> bool:

@@ -19,7 +19,12 @@ from bridge.providers import host_json, programs
 
 NAME = "claude"
 TITLE = "Claude Code"
-ROUTES: tuple[str, ...] = ("hook",)
+ROUTES: tuple[str, ...] = ("claude_session", "hook")
+OFFERS_AT: frozenset[HookEvent] = frozenset({HookEvent.TURN_ENDED})
+HAS_ONE_CHAT = True
+HAS_MANY_CHATS = False
+IS_IN_PROCESS = False
+TRIED = "Claude Code 2.1.332 and 2.1.197, offline"
 # Past 10,000 UTF-16 units the host keeps a 2 KB preview and writes the whole text
 # to a file that everyone can read: the closing fence would be lost.
 BUDGET = Budget("utf16", 9_500)

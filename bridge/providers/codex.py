@@ -25,7 +25,12 @@ from bridge.providers import host_json, programs
 
 NAME = "codex"
 TITLE = "Codex"
-ROUTES: tuple[str, ...] = ("hook",)
+ROUTES: tuple[str, ...] = ("codex_app_server", "hook")
+OFFERS_AT: frozenset[HookEvent] = frozenset({HookEvent.TURN_ENDED})
+HAS_ONE_CHAT = False
+HAS_MANY_CHATS = True
+IS_IN_PROCESS = False
+TRIED = "Codex 0.171.0, offline"
 # A Stop reason of 10,000 UTF-8 bytes arrives whole; a longer one is cut in the
 # middle and written to a file that everyone can read. Codex writes `<`, `>` and
 # `&` of the reason as entities, which this budget counts (see Budget).

@@ -111,7 +111,14 @@ def _found(ancestry: Ancestry, is_script: IsScript) -> Iterable[ProviderFound]:
     for place, facts in enumerate(ancestry.chain):
         name = script.NAME if is_script(facts) else program_of(facts)
         if name is not None:
-            yield ProviderFound(name, place, PROVIDERS[name].SHELL_MARKS)
+            provider = PROVIDERS[name]
+            yield ProviderFound(
+                name,
+                place,
+                provider.SHELL_MARKS,
+                has_many_chats=provider.HAS_MANY_CHATS,
+                is_in_process=provider.IS_IN_PROCESS,
+            )
 
 
 def _own_session(provider: str, shells: Sequence[Mapping[str, str] | None]) -> str:

@@ -20,15 +20,24 @@ class Provider(Protocol):
     """What each provider module is.
 
     NAME is its word everywhere, TITLE what people call it; ROUTES the ways to an
-    attached session, the best first; BUDGET what its hook carries whole, and
-    RESULT_BUDGET what it passes on whole as the result of one tool call. MARKS
-    are the environment variables that mean "below this provider", SHELL_MARKS
-    those of them that only its agents' commands have.
+    attached session, the best first; OFFERS_AT the events at which its hook can
+    hand an offer to the model (of these, all but a turn's end only on the person's
+    wish). BUDGET is what its hook carries whole, and RESULT_BUDGET what it passes on
+    whole as the result of one tool call. HAS_ONE_CHAT: a process has one chat open
+    at a time; HAS_MANY_CHATS: several at once. IS_IN_PROCESS: its hooks are code of
+    ours inside of the program itself. MARKS are the environment variables that mean
+    "below this provider", SHELL_MARKS those of them that only its agents' commands
+    have. TRIED says, for the manual, what our tests drove.
     """
 
     NAME: str
     TITLE: str
     ROUTES: tuple[str, ...]
+    OFFERS_AT: frozenset[HookEvent]
+    HAS_ONE_CHAT: bool
+    HAS_MANY_CHATS: bool
+    IS_IN_PROCESS: bool
+    TRIED: str
     BUDGET: Budget
     RESULT_BUDGET: Budget
     SHELL_MARKS: frozenset[str]

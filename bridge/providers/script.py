@@ -18,6 +18,11 @@ from bridge.errors import Invalid
 NAME = "script"
 TITLE = "Script"
 ROUTES: tuple[str, ...] = ("hook",)
+OFFERS_AT: frozenset[HookEvent] = frozenset({HookEvent.TURN_ENDED})
+HAS_ONE_CHAT = False
+HAS_MANY_CHATS = False
+IS_IN_PROCESS = False
+TRIED = "any process"
 # Nothing between us and the reader cuts; what a native route would carry.
 BUDGET = Budget("bytes", 96 * 1024)
 RESULT_BUDGET = BUDGET

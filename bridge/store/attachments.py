@@ -10,7 +10,7 @@ import sqlite3
 
 from bridge.core.ids import AttachmentId
 from bridge.core.records import Attachment, AttachmentState, ProcessKey, process_key
-from bridge.store.rows import Table
+from bridge.store.rows import Table, ids_to_text, text_to_ids
 
 # A record read before the newest message was taken may be saved after it: what
 # only rises keeps the higher value, and the schema's trigger refuses the rest.
@@ -23,8 +23,12 @@ ATTACHMENTS = Table(
     "attachment",
     Attachment,
     ("attachment_id",),
-    into={"process_key": ProcessKey.text},
-    back={"process_key": process_key, "state": AttachmentState},
+    into={"process_key": ProcessKey.text, "wants": ids_to_text},
+    back={
+        "process_key": process_key,
+        "state": AttachmentState,
+        "wants": text_to_ids,
+    },
     kept=_RISING,
 )
 

@@ -18,7 +18,12 @@ from bridge.errors import EXIT_CONFIG, StorageBroken
 from bridge.store import faults
 
 APPLICATION_ID = 0x4157_626A  # "AWbj"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+
+# What brings a journal of an older version to the next one.
+_CHANGES = {
+    1: "ALTER TABLE attachment ADD COLUMN wants TEXT NOT NULL DEFAULT '[]';",
+}
 
 # The quota keeps bodies below 40 MiB; the rest is metadata of full mailboxes.
 # Past this SQLite itself says no, whatever our own counting missed.
@@ -183,12 +188,14 @@ def _open(path: Path, limit_bytes: int) -> Opened:
     uri = path.absolute().as_uri()
     guard = sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None)
     try:
-        is_new = _look(guard, path)
+        version = _look(guard, path)
         connection = sqlite3.connect(f"{uri}?mode=rw", uri=True, isolation_level=None)
         try:
             _set_up(connection, path, limit_bytes)
-            if is_new:
+            if not version:
                 _create_schema(connection)
+            elif version < SCHEMA_VERSION:
+                _bring_up_to_date(connection, version)
             # From here the guard holds its share of the log.
             guard.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         except BaseException:
@@ -201,21 +208,21 @@ def _open(path: Path, limit_bytes: int) -> Opened:
     return Opened(connection, guard, path, Place(found.st_dev, found.st_ino))
 
 
-def _look(guard: sqlite3.Connection, path: Path) -> bool:
-    """True for a new file; raises for one that we must not write."""
+def _look(guard: sqlite3.Connection, path: Path) -> int:
+    """The file's version, 0 for a new one; raises for one that we must not write."""
     application = _number(guard, "PRAGMA application_id")
     version = _number(guard, "PRAGMA user_version")
     tables = _number(guard, "SELECT count(*) FROM sqlite_schema")
     if not (application or version or tables):
-        return True
+        return 0
     if application != APPLICATION_ID:
         raise _foreign(path)
-    if version != SCHEMA_VERSION:
+    if not 1 <= version <= SCHEMA_VERSION:
         raise _other_version(path, version)
     found = guard.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
         raise faults.judge_damage(path, "quick_check")
-    return False
+    return version
 
 
 def _set_up(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> None:
@@ -236,6 +243,16 @@ def _create_schema(connection: sqlite3.Connection) -> None:
         f"BEGIN IMMEDIATE; {schema}"
         f"PRAGMA application_id = {APPLICATION_ID};"
         f"PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+    )
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, version: int) -> None:
+    # Crash: one transaction changes the tables and names the version, so that a
+    # journal is the older one or the newer one, whole
+    # (test_a_change_of_the_schema_that_died_is_made_again).
+    changes = "".join(_CHANGES[each] for each in range(version, SCHEMA_VERSION))
+    connection.executescript(
+        f"BEGIN IMMEDIATE; {changes}PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
     )
 
 

@@ -1,4 +1,4 @@
--- The journal, version 1. One row is one record of core/records, field by field.
+-- The journal, version 2. One row is one record of core/records, field by field.
 -- STRICT needs SQLite 3.37. Times ending in _at are wall seconds.
 
 CREATE TABLE attachment (
@@ -21,7 +21,8 @@ CREATE TABLE attachment (
     setup_at REAL,
     guidance_at REAL,
     offline_since REAL,
-    native_route TEXT NOT NULL
+    native_route TEXT NOT NULL,
+    wants TEXT NOT NULL DEFAULT '[]'
 ) STRICT;
 CREATE INDEX attachment_by_agent ON attachment (agent_id);
 

@@ -50,7 +50,12 @@ def evidence(
         for place, name in enumerate(names)
     )
     found = tuple(
-        ProviderFound(PROVIDER_OF[name], place, SHELL_MARKS.get(name, frozenset()))
+        ProviderFound(
+            PROVIDER_OF[name],
+            place,
+            SHELL_MARKS.get(name, frozenset()),
+            has_many_chats=PROVIDER_OF[name] == "codex",
+        )
         for place, name in enumerate(names)
         if name in PROVIDER_OF
     )

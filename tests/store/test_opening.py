@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from pathlib import Path
 
 import psutil
 import pytest
+import trio
 
 from bridge.core.effects import SaveAttachment, SaveMessage, SaveOffered
 from bridge.core.records import DeliveryState
@@ -132,7 +134,7 @@ async def test_a_killed_writer_leaves_what_it_confirmed(
 # ---- refusals: the file stays as it is ---------------------------------------
 
 
-@pytest.mark.parametrize("setting", ["user_version = 2", "user_version = 0"])
+@pytest.mark.parametrize("setting", ["user_version = 99", "user_version = 0"])
 async def test_another_schema_version_is_refused_untouched(
     path: Path, fake_clock: FakeClock, setting: str
 ) -> None:
@@ -145,6 +147,43 @@ async def test_another_schema_version_is_refused_untouched(
     assert "schema version" in found.message
     assert path.read_bytes() == before
     assert not log_of(path).exists() or not log_of(path).stat().st_size
+
+
+async def older(path: Path, fake_clock: FakeClock) -> None:
+    """A journal as version 1 left it."""
+    await make(path, fake_clock)
+    connection = sqlite3.connect(path)
+    connection.execute("ALTER TABLE attachment DROP COLUMN wants")
+    connection.execute("PRAGMA user_version = 1")
+    connection.close()
+
+
+async def test_a_journal_of_version_1_is_brought_up_to_date_with_its_rows(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    await older(path, fake_clock)
+
+    for _ in range(2):
+        async with await Journal.open(path, fake_clock) as journal:
+            assert await journal.attachments() == [attachment()]
+
+
+async def test_a_change_of_the_schema_that_died_is_made_again(
+    path: Path, fake_clock: FakeClock
+) -> None:
+    await older(path, fake_clock)
+    died = (
+        "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1],"
+        " isolation_level=None); c.execute('PRAGMA journal_mode = WAL');"
+        " c.execute('PRAGMA cache_size = 1'); c.execute('BEGIN IMMEDIATE');"
+        f" c.execute({opening._CHANGES[1]!r});"
+        " c.execute('PRAGMA user_version = 2'); os._exit(9)"
+    )
+    done = await trio.run_process([sys.executable, "-c", died, path], check=False)
+
+    assert done.returncode == 9
+    async with await Journal.open(path, fake_clock) as journal:
+        assert await journal.attachments() == [attachment()]
 
 
 @pytest.mark.parametrize("born", ["theirs", "ours"])
