@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from tests.fakes.anthropic_model import AnthropicModel
+from tests.fakes.chat_completions_model import ChatCompletionsModel
 from tests.fakes.model_server import Step, directed_step
 from tests.fakes.openai_model import OpenAIModel
 from tests.real_clients.rig.waiting import wait_until
@@ -132,3 +133,28 @@ async def test_the_openai_dialect_finds_a_tools_namespace_and_streams_a_call() -
     assert request.tool_names == ("note",)
     assert '"namespace":"mcp__x"' in reply.text
     assert reply.text.count("event: response.completed") == 1
+
+
+async def test_chat_completions_are_streamed_with_their_tool_call_and_logged() -> None:
+    body = {
+        "stream": True,
+        "tools": [{"type": "function", "function": {"name": "bash"}}],
+        "messages": [
+            said("old"),
+            said("ok", "assistant"),
+            {"role": "tool", "content": "done"},
+            {"role": "user", "content": [{"type": "text", "text": "hello"}]},
+        ],
+    }
+    with ChatCompletionsModel() as model:
+        model.enqueue(Step(tool="bash", arguments={"command": "true"}))
+        async with httpx.AsyncClient(trust_env=False, base_url=model.url) as client:
+            reply = await client.post("/v1/chat/completions", json=body)
+            title = {"messages": [said("hello")]}
+            side = await client.post("/v1/chat/completions", json=title)
+
+    (request,) = model.turns(containing="hello")
+    assert (request.tool_names, request.tool_results) == (("bash",), ("done",))
+    assert '"finish_reason":"tool_calls"' in reply.text
+    assert reply.text.endswith("data: [DONE]\n\n")
+    assert side.json()["choices"][0]["message"]["content"] == "side"
