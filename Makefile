@@ -14,10 +14,11 @@ demo: ## one message all the way round, in a scratch folder, a line per step
 	@packaging/scripts/setup.sh run
 	@.venv/bin/agentworks demo
 
-lint: ## style and format
+lint: ## style, format, and what is generated from one source
 	@packaging/scripts/setup.sh dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	packaging/scripts/sync-agent-messaging-skills.py --check
 
 types: ## strict types
 	@packaging/scripts/setup.sh dev

@@ -23,7 +23,6 @@ from bridge.providers.project_file import (
 SETTINGS = ".claude/settings.local.json"
 _MARKETPLACE = ("extraKnownMarketplaces", "agentworks")
 _ENABLED = ("enabledPlugins", "agentworks@agentworks")
-_SKILL = "skills/agent-messages/SKILL.md"
 
 
 def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
@@ -69,16 +68,9 @@ def is_installed(project: Path, state_dir: Path, templates_dir: Path) -> bool:
 
 def package(state_dir: Path, templates_dir: Path) -> Iterator[PackageFile]:
     """The plugin package as it must lie in the state folder."""
-    words = templates.places(state_dir)
-    source, target = templates_dir / "claude", _package_dir(state_dir)
-    for path in sorted(source.rglob("*")):
-        if path.is_file():
-            content = path.read_bytes().decode()
-            if path.suffix == ".json":
-                content = templates.filled_document(content, words)
-            yield PackageFile(target / path.relative_to(source), content.encode())
-    skill = (templates_dir / "shared" / _SKILL).read_bytes()
-    yield PackageFile(target / "plugins" / "agentworks" / _SKILL, skill)
+    words, target = templates.places(state_dir), _package_dir(state_dir)
+    for name, content in templates.filled_package(templates_dir / "claude", words):
+        yield PackageFile(target / name, content)
 
 
 def _package_dir(state_dir: Path) -> Path:

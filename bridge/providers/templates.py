@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bridge.errors import EXIT_CONFIG, Refused
@@ -50,6 +50,18 @@ def filled_document(template: str, words: Mapping[str, str]) -> str:
     """A JSON template with its texts filled in, laid out as ever."""
     document = filled(json.loads(template), words)
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def filled_package(
+    source: Path, words: Mapping[str, str]
+) -> Iterator[tuple[str, bytes]]:
+    """Every file of a package by its name in it; its JSON is filled in."""
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            if path.suffix == ".json":
+                content = filled_document(content.decode(), words).encode()
+            yield path.relative_to(source).as_posix(), content
 
 
 def filled(value: object, words: Mapping[str, str]) -> object:
