@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from bridge.errors import Refused
 from bridge.providers import codex_install, project_file
-from bridge.providers.codex_install import CONFIG, HOOKS, SKILL
+from bridge.providers.codex_install import CONFIG, HOOKS, MESSAGING_SKILL, SKILL
 from bridge.providers.project_file import Plan
 from tests.providers.documents import OBJECTS, texts
 
@@ -21,7 +22,9 @@ THEIRS = {"hooks": [{"type": "command", "command": "lint"}]}
 
 
 def plan(project: Path) -> Plan:
-    return codex_install.plan(project, project / "state", TEMPLATES)
+    """Without the package, which is no part of the project."""
+    whole = codex_install.plan(project, project / "state", TEMPLATES)
+    return replace(whole, package=())
 
 
 def removal(project: Path) -> Plan:
@@ -40,7 +43,7 @@ def hooks(project: Path) -> dict[str, list[object]]:
     return found
 
 
-def test_a_new_project_gets_three_files_and_loses_them_again(tmp_path: Path) -> None:
+def test_a_new_project_gets_four_files_and_loses_them_again(tmp_path: Path) -> None:
     assert not codex_install.is_installed(tmp_path, tmp_path / "state", TEMPLATES)
 
     project_file.apply(plan(tmp_path))
@@ -56,6 +59,7 @@ def test_a_new_project_gets_three_files_and_loses_them_again(tmp_path: Path) -> 
         }
     }
     assert "name: agentworks\n" in (tmp_path / SKILL).read_text()
+    assert "name: agent-messages\n" in (tmp_path / MESSAGING_SKILL).read_text()
 
     project_file.apply(removal(tmp_path))
     assert list(tmp_path.iterdir()) == []
