@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import shlex
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
@@ -54,10 +54,15 @@ class ParentLogin(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the person chose; an empty `server` means the embedded one."""
+    """What the person chose; an empty `server` means the embedded one.
+
+    `wake`: `never` keeps every message to the hooks, so that none starts a turn by
+    itself; else a chat with a native way is reached at once.
+    """
 
     server: str = ""
     credentials: Credentials | None = None
+    wake: Literal["native", "never"] = "native"
 
     @property
     def is_embedded(self) -> bool:
@@ -77,7 +82,8 @@ def load_settings(file: Path, server: str = "") -> Settings:
         return msgspec.structs.replace(settings, server=kept)
     chosen = _chosen(server)
     same = chosen == kept
-    return Settings(chosen, settings.credentials if same else None)
+    credentials = settings.credentials if same else None
+    return msgspec.structs.replace(settings, server=chosen, credentials=credentials)
 
 
 def _chosen(server: str) -> str:

@@ -43,12 +43,12 @@ from bridge.local.connection import Connection
 from bridge.local.dialogue import HookDialogue
 from bridge.local.instance import Instance
 from bridge.local.listener import Door
-from bridge.local.peer import Peer
 from bridge.local.place import keep_in_place
 from bridge.local.requests import AnyRequest
 from bridge.local.stream import LocalListener
 from bridge.log import Log, forward_libraries, open_log
 from bridge.paths import Paths
+from bridge.peer import Peer
 from bridge.service import refusal
 from bridge.service.ending import until_told_to_end
 from bridge.service.notify import Notifier
@@ -106,6 +106,7 @@ async def _serve(
             program=computer.program(),
             started_at=clock.running(),
             warnings=warnings,
+            may_wake=settings.wake != "never",
         )
         await restoring.restore(bridge)
         nursery.start_soon(restoring.keep_tidy, bridge)

@@ -14,7 +14,16 @@ ROOT = Path(__file__).resolve().parent.parent
 BRIDGE = ROOT / "bridge"
 MODULES = sorted(BRIDGE.rglob("*.py"))
 HOOKS = sorted((ROOT / "hooks").glob("*.py"))
-SINGLE_FILES = {"clock", "errors", "log", "paths", "config", "assets", "version"}
+SINGLE_FILES = {
+    "clock",
+    "errors",
+    "log",
+    "paths",
+    "config",
+    "assets",
+    "version",
+    "peer",
+}
 SEES_SEVERAL_ROOMS = {"daemon", "driver", "cli", "__main__"}
 PURE_STANDARD = {
     "__future__", "base64", "bisect", "collections", "dataclasses", "datetime",

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from bridge.core.ids import MessageId
 from bridge.core.records import Attachment, Delivery, Submission
+from bridge.core.routing import Part
 from bridge.core.visible import label, one_line
 from bridge.core.visible import visible as visible  # one door for other rooms
 
@@ -174,20 +175,29 @@ def render_offer(content: OfferContent) -> str:
     Raises ValueError when the nonce is short or is not from `make_nonce` over
     `content.texts()`: such a text could be forged, so it is not made.
     """
-    parts = [_header(content)]
-    if content.setup:
-        parts.append(content.setup)
-    if content.messages:
-        parts.append(_provenance(content))
-    parts += _messages(content)
-    parts += _paragraph(_unsure_line(content, message) for message in content.unsure)
-    parts += _paragraph(_refused_line(each) for each in content.refused)
-    parts.append(_help_line(content))
-    if content.guidance:
-        parts.append(content.guidance)
-    text = "\n\n".join(parts)
+    text = "\n\n".join(part.text for part in parts_of(content))
     _check_nonce(content, text)
     return text
+
+
+def parts_of(content: OfferContent) -> tuple[Part, ...]:
+    """The same text in pieces, for a route that hands over each message by itself.
+
+    A head, each message by its id, and a foot, in this order.
+    """
+    head = [_header(content)]
+    head += [content.setup] if content.setup else []
+    head += [_provenance(content)] if content.messages else []
+    foot = _paragraph(_unsure_line(content, message) for message in content.unsure)
+    foot += _paragraph(_refused_line(each) for each in content.refused)
+    foot.append(_help_line(content))
+    foot += [content.guidance] if content.guidance else []
+    ids = [message.message_id for message in content.messages]
+    return (
+        Part("head", "\n\n".join(head)),
+        *map(Part, ids, _messages(content)),
+        Part("foot", "\n\n".join(foot)),
+    )
 
 
 def shortened(

@@ -1,8 +1,9 @@
-"""Which way an offer goes to an agent now.
+"""Which way an offer goes to an agent now, and what a native way is handed.
 
-Owns the choice between the routes that are open at this moment. Promises that
-it is total, that a message which a native route refused is never offered to a
-native route again, and that the person is told of waiting mail at most once.
+Owns the choice between the routes that are open at this moment, and the shapes
+that go to a native route and come back. Promises that the choice is total, that a
+message which a native route refused is never offered to a native route again, and
+that the person is told of waiting mail at most once.
 """
 
 from __future__ import annotations
@@ -11,7 +12,45 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
+from bridge.core.ids import OfferId, SessionId
+from bridge.core.records import OfferOutcome
+
 HOOK = "hook"
+
+
+class Part(Struct, frozen=True):
+    """One piece of an offer's text: `head`, a message by its id, or `foot`."""
+
+    key: str
+    text: str
+
+
+class Parcel(Struct, frozen=True):
+    """One offer, as a native route is handed it.
+
+    `text` is the whole offer and `nonce` the mark that only it carries; the texts
+    of `parts`, a blank line between them, are `text`.
+    """
+
+    offer_id: OfferId
+    session_id: SessionId
+    text: str
+    nonce: str
+    parts: tuple[Part, ...]
+
+
+class Reached(Struct, frozen=True):
+    """What a native route can say of its one attempt.
+
+    `evidence`: `native_queue` is a native queue's own yes (admitted), `seen` that
+    the host showed it in the chat (confirmed), empty that bytes were written.
+    `is_over`: this way leads nowhere any more. `reason` is one plain sentence.
+    """
+
+    outcome: OfferOutcome
+    reason: str = ""
+    evidence: str = ""
+    is_over: bool = False
 
 
 class Choice(Struct, frozen=True):

@@ -228,6 +228,14 @@ def told_person(code: str, name: str) -> str:
             f"There was no room for another message of {who}, so the server keeps "
             "the rest of them until there is. Its next turns make room."
         ),
+        "native_refused": (
+            f"{who} could not be reached at once, and no second try is made: what "
+            "waits comes when its next turn ends, or is read explicitly."
+        ),
+        "native_unknown": (
+            f"It is not known whether the last messages reached {who}. They are not "
+            "repeated: their ids are named in its next offer, and it can read them."
+        ),
         "room_again": f"There is room again for the messages of {who}.",
         "stream_stuck": (
             f"The server sent {who} something that cannot be read, three times at the "

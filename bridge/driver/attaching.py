@@ -30,7 +30,7 @@ from bridge.core.records import (
 )
 from bridge.core.setup import RosterEntry
 from bridge.core.tokens import ChildTokens
-from bridge.driver import heirs, stepping
+from bridge.driver import heirs, natives, stepping
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import EXIT_CONFLICT, BridgeError, Refused
@@ -76,6 +76,8 @@ async def attach(bridge: Bridge, wish: Wish) -> Attached:
         lease = await _asked(bridge, wish, request)
         queue = await _take_lease(bridge, wish, lease, held)
         queue.hooks_heard |= _was_heard(bridge, wish)
+        queue.is_way_closed = False
+        await natives.look(bridge, queue)
         waiting = len(queue.in_state(DeliveryState.PENDING))
         return Attached(queue.record, known is queue, waiting)
 

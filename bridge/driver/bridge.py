@@ -31,6 +31,7 @@ from bridge.errors import (
 )
 from bridge.log import Log
 from bridge.paths import Paths
+from bridge.routes.way import Way
 from bridge.store.journal import Journal
 from bridge.store.leases import Leases
 
@@ -50,7 +51,9 @@ class Bridge:
     `nursery` lives as long as the daemon serves; `program` is the command as it
     can be pasted; `stopping` is set by a stop; `attaching` lets one attach at a
     time choose a name; `storage_troubles` holds, by kind of work, the sentence of
-    the last try that found no room or another program in the way.
+    the last try that found no room or another program in the way. `may_wake`: the
+    person lets messages start turns; `adapters` are the extensions of ours that are
+    connected, by provider, session and process.
     """
 
     paths: Paths
@@ -75,6 +78,8 @@ class Bridge:
     told: deque[str] = field(default_factory=lambda: deque(maxlen=TOLD_KEPT))
     stopping: trio.Event = field(default_factory=trio.Event)
     broken: StorageBroken | None = None
+    may_wake: bool = True
+    adapters: dict[tuple[str, str, ProcessKey], Way] = field(default_factory=dict)
     attaching: trio.Lock = field(default_factory=trio.Lock)
 
     def new_queue(self, record: Attachment) -> AttachmentQueue:

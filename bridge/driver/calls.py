@@ -16,8 +16,8 @@ from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import EXIT_NOT_ALLOWED, Refused
 from bridge.local import replies, requests
-from bridge.local.peer import Peer
 from bridge.local.requests import AnyRequest
+from bridge.peer import Peer
 
 Asker = OwnSession | Person | Nobody
 

@@ -26,7 +26,7 @@ from bridge.core.records import (
     Receipt,
 )
 from bridge.core.render import Print
-from bridge.driver import chatting, identity, offering, stepping
+from bridge.driver import chatting, identity, natives, offering, stepping
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError, Refused
@@ -75,6 +75,17 @@ async def answer_hook(bridge: Bridge, dialogue: HookDialogue) -> None:
     if queue is not None:
         queue.hooks_heard = True
         queue.last_contact_at = bridge.clock.wall()
+    await _answer(bridge, dialogue, hook, queue)
+    if queue is not None and hook.said.event in _SPEAKS_OF_NOW:
+        bridge.start(natives.look, bridge, queue)
+
+
+async def _answer(
+    bridge: Bridge,
+    dialogue: HookDialogue,
+    hook: Hook,
+    queue: AttachmentQueue | None,
+) -> None:
     is_subagent = hook.said.is_subagent
     match hook.said.event:
         case HookEvent.TURN_ENDED if queue is not None:

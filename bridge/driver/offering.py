@@ -38,9 +38,11 @@ from bridge.core.render import (
     Budget,
     OfferContent,
     make_nonce,
+    parts_of,
     render_offer,
     shortened,
 )
+from bridge.core.routing import HOOK
 from bridge.driver.queue import AttachmentQueue
 
 # A net below the routes' own deadlines: who has not answered by then cannot say.
@@ -54,7 +56,8 @@ class Occasion(Struct, frozen=True):
 
     `roster` is who else is there, for the setup text; `program` the command as
     it can be pasted; `only_since` leaves out mail that arrived before this wall
-    time (the loop guard's word), None leaves out nothing.
+    time (the loop guard's word), None leaves out nothing. `limit` is the most
+    messages of one offer.
     """
 
     route: str
@@ -62,6 +65,12 @@ class Occasion(Struct, frozen=True):
     program: str
     roster: tuple[setup.RosterEntry, ...] = ()
     only_since: float | None = None
+    limit: int = batch.LIMIT
+
+    @property
+    def is_native(self) -> bool:
+        """Any route but the hook starts turns by itself."""
+        return self.route != HOOK
 
 
 class Draft(Struct, frozen=True):
@@ -131,9 +140,13 @@ async def _emit(draft: Draft, emit: Emission) -> OfferOutcome:
 
 
 def _waiting(queue: AttachmentQueue, occasion: Occasion) -> list[Delivery]:
+    """What may be shown now; a native route is never given what one refused."""
     since = occasion.only_since
     return [
-        row for row in queue.releasable() if since is None or row.changed_at >= since
+        row
+        for row in queue.releasable()
+        if (since is None or row.changed_at >= since)
+        and not (occasion.is_native and row.native_closed)
     ]
 
 
@@ -147,7 +160,7 @@ def draft_offer(
     rows = _waiting(queue, occasion)
     fits = partial(_fits, occasion, clock)
     spoken = _fullest(_spoken(queue, occasion, at), rows, fits)
-    chosen = batch.choose(rows, lambda *parts: fits(spoken, *parts))
+    chosen = batch.choose(rows, lambda *parts: fits(spoken, *parts), occasion.limit)
     content = _content(spoken, chosen.whole, chosen.notices, clock)
     return Draft(
         _offer(queue, occasion, content, clock), content, render_offer(content)
@@ -254,7 +267,7 @@ async def _save(queue: AttachmentQueue, draft: Draft) -> None:
     await queue.take(
         [(id_, Taken(offer.at, offer.offer_id)) for id_ in offer.message_ids], also
     )
-    queue.offer_begins(offer, draft.text)
+    queue.offer_begins(offer, draft.text, parts_of(draft.content))
 
 
 async def _finish(
@@ -266,17 +279,17 @@ async def _finish(
         also += _put_back(queue, draft)
     else:
         also += observations(queue, offer, outcome, at)
-    event = _event(outcome, at)
+    event = _event(outcome, at, is_native=offer.route != HOOK)
     await queue.take([(id_, event) for id_ in offer.message_ids], also)
     if not setup.is_due(queue.record):
         queue.others = ()  # who else is there is told by the setup text alone
 
 
-def _event(outcome: OfferOutcome, at: float) -> Event:
+def _event(outcome: OfferOutcome, at: float, is_native: bool) -> Event:
     if outcome is OfferOutcome.EMITTED:
         return Emitted(at)
     if outcome is OfferOutcome.NOT_EMITTED:
-        return NotEmitted(at)
+        return NotEmitted(at, native=is_native)
     return Unknown(at)
 
 

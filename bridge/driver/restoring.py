@@ -34,7 +34,15 @@ from bridge.core.records import (
     Receipt,
     Submission,
 )
-from bridge.driver import attaching, heirs, identity, offering, stepping, table
+from bridge.driver import (
+    attaching,
+    heirs,
+    identity,
+    natives,
+    offering,
+    stepping,
+    table,
+)
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError, StorageBroken
@@ -109,6 +117,7 @@ async def _restart(bridge: Bridge, queue: AttachmentQueue) -> None:
     await stepping.step(bridge, queue, BridgeStarted(bridge.clock.wall(), verified))
     if queue.is_present:
         attaching.watch_process(bridge, record.process_key)
+        bridge.start(natives.look, bridge, queue)
 
 
 async def pause(bridge: Bridge) -> None:

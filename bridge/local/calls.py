@@ -12,10 +12,10 @@ import trio
 
 from bridge.errors import BridgeError, Invalid
 from bridge.local.connection import REQUEST_LIMIT, Connection
-from bridge.local.peer import Peer
 from bridge.local.replies import encode_error, encode_ok
 from bridge.local.requests import AnyRequest, decode_request
 from bridge.local.wire import format_frame
+from bridge.peer import Peer
 
 IDLE_S = 60.0  # between two requests of one command
 

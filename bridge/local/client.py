@@ -24,11 +24,11 @@ from bridge.errors import (
     Unavailable,
     Unknown,
 )
-from bridge.local.peer import peer_of
 from bridge.local.replies import decode_reply
 from bridge.local.requests import READS, Request, encode_request
 from bridge.local.wire import Incoming, format_frame
 from bridge.paths import Paths, open_private_folder
+from bridge.peer import peer_of
 
 CONNECT_S = 2.0
 ANSWER_S = 10.0

@@ -11,8 +11,8 @@ import trio
 import trio.abc
 
 from bridge.errors import Invalid, Unavailable
-from bridge.local.peer import Peer
 from bridge.local.wire import Header, Incoming
+from bridge.peer import Peer
 
 FIRST_FRAME_S = 5.0
 SEND_S = 5.0

@@ -15,8 +15,8 @@ import trio
 from bridge.core.render import Print
 from bridge.errors import BridgeError, Unavailable
 from bridge.local.connection import HOOK_LIMIT, Connection
-from bridge.local.peer import Peer
 from bridge.local.wire import format_print, format_wait
+from bridge.peer import Peer
 
 SILENCE_S = 0.3  # what a client waits for the daemon before it gives up
 # The client writes to its host and then to us; a host that does not read can

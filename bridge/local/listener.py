@@ -28,10 +28,10 @@ from bridge.errors import (
     single_error,
 )
 from bridge.local.connection import FIRST_FRAME_S, Connection
-from bridge.local.peer import Peer, admit, peer_of
 from bridge.local.replies import encode_error
 from bridge.local.stream import LocalStream
 from bridge.local.wire import format_frame, format_print
+from bridge.peer import Peer, admit, peer_of
 
 _PAUSE_S = 0.1
 _LOG_EVERY_S = 60.0

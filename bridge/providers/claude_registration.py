@@ -10,6 +10,7 @@ socket path.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Mapping
@@ -23,6 +24,9 @@ from bridge.providers import host_json
 
 # A registration is about one kilobyte.
 LIMIT_BYTES = 64 * 1024
+# What is spoken at a session's inbox; another number is another language.
+PROTOCOLS = frozenset({1})
+_TOKEN_LIMIT = 256
 _WRITABLE_BY_OTHERS = 0o022
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK a FIFO in the file's place would block for ever.
@@ -33,15 +37,37 @@ class Registration(Struct, frozen=True):
     """What one live Claude Code process says of itself.
 
     `folder` is where the chat works; `socket_path` the session's inbox, empty
-    where the version has none; `status` idle, busy, waiting or empty.
+    where the version has none, and `protocol` what is spoken there; `status` idle,
+    busy, waiting or empty.
     """
 
     session_id: str
     version: str
     folder: str = ""
     socket_path: str = ""
+    protocol: int = 0
     name: str = ""
     status: str = ""
+
+
+class Inbox(Struct, frozen=True):
+    """Where this session takes text from outside; `token` goes with it, if any.
+
+    `file` is the registration that says so.
+    """
+
+    file: str
+    socket_path: str
+    token: str = ""
+
+    def __repr__(self) -> str:
+        """Never the token."""
+        return f"Inbox({self.file!r})"
+
+
+class _Key(Struct, frozen=True, rename="camel"):
+    peer_token: str
+    proc_start: str
 
 
 class _File(Struct, frozen=True, rename="camel"):
@@ -51,8 +77,45 @@ class _File(Struct, frozen=True, rename="camel"):
     version: str
     cwd: str = ""
     messaging_socket_path: str = ""
+    peer_protocol: int = 0
     name: str = ""
     status: str = ""
+
+
+def inbox_of(
+    process: ProcessFacts, environment: Mapping[str, str] | None, session_id: str
+) -> Inbox | None:
+    """The inbox of exactly this session in exactly this process, or None.
+
+    A protocol version that is not known, and a version without an inbox, is none.
+    """
+    registration = registration_of(process, environment)
+    folder = _sessions_folder(environment)
+    if registration is None or folder is None:
+        return None
+    if registration.session_id != session_id or not registration.socket_path:
+        return None
+    if registration.protocol not in PROTOCOLS:
+        return None
+    return Inbox(
+        file=str(folder / f"{process.pid}.json"),
+        socket_path=registration.socket_path,
+        token=_token(folder, process, registration.socket_path),
+    )
+
+
+def _token(folder: Path, process: ProcessFacts, socket_path: str) -> str:
+    """The key that lies beside the registration; empty where there is none."""
+    mark = hashlib.sha256(os.fsencode(socket_path)).hexdigest()
+    content = _read(folder, f"{process.pid}.{mark}.key")
+    if content is None:
+        return ""
+    try:
+        key = msgspec.json.decode(content, type=_Key)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    is_its_own = key.proc_start == str(process.start)
+    return key.peer_token if is_its_own and len(key.peer_token) <= _TOKEN_LIMIT else ""
 
 
 def registration_of(
@@ -88,6 +151,7 @@ def _checked(process: ProcessFacts, said: _File) -> Registration | None:
         version=said.version,
         folder=said.cwd,
         socket_path=said.messaging_socket_path,
+        protocol=said.peer_protocol,
         name=said.name,
         status=said.status,
     )

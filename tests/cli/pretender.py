@@ -20,7 +20,7 @@ from bridge.local.calls import serve_calls
 from bridge.local.connection import Connection
 from bridge.local.instance import Instance
 from bridge.local.listener import Door
-from bridge.local.peer import Peer
+from bridge.peer import Peer
 from bridge.local.replies import HelloReply, StopReply
 from bridge.local.requests import AnyRequest, Stop
 from bridge.local.stream import LocalListener

@@ -23,7 +23,7 @@ from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.local.connection import Connection
 from bridge.local.dialogue import HookDialogue
-from bridge.local.peer import Peer
+from bridge.peer import Peer
 from bridge.providers import process
 from tests.core.examples import BOB
 from tests.driver.desk import incoming, open_bridge

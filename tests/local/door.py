@@ -21,11 +21,11 @@ from bridge.local.connection import Connection
 from bridge.local.dialogue import HookDialogue
 from bridge.local.instance import Instance
 from bridge.local.listener import Door
-from bridge.local.peer import Peer
 from bridge.local.replies import HelloReply
 from bridge.local.requests import AnyRequest, Hello
 from bridge.local.stream import LocalListener
 from bridge.paths import Paths
+from bridge.peer import Peer
 
 
 class Lines:

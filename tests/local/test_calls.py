@@ -9,10 +9,10 @@ import trio.testing
 from bridge.errors import BridgeError, Invalid, Unavailable
 from bridge.local.calls import serve_calls
 from bridge.local.connection import REQUEST_LIMIT, Connection
-from bridge.local.peer import Peer
 from bridge.local.replies import decode_reply
 from bridge.local.requests import AnyRequest, Detach, Hello, encode_request
 from bridge.local.wire import Incoming, format_frame
+from bridge.peer import Peer
 from tests.fakes.memory_door import MemoryStream
 
 

@@ -12,7 +12,7 @@ from bridge.core.render import Print
 from bridge.errors import Invalid, Unavailable
 from bridge.local.connection import Connection
 from bridge.local.dialogue import HookDialogue, Outcome
-from bridge.local.peer import Peer
+from bridge.peer import Peer
 from tests.fakes.memory_door import MemoryStream
 
 OFFER = Print(text=b"from alice")

@@ -16,7 +16,7 @@ import trio.testing
 from bridge.errors import Invalid, Refused, Unavailable
 from bridge.local.connection import Connection
 from bridge.local.listener import Caps, Door, Serve
-from bridge.local.peer import Peer
+from bridge.peer import Peer
 from tests.fakes.memory_door import MemoryListener, MemoryLog, MemoryStream, read_all
 
 OWN_UID = 1000

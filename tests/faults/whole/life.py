@@ -21,9 +21,9 @@ from bridge.errors import StorageFull, Unavailable
 from bridge.local.connection import Connection
 from bridge.local.dialogue import HookDialogue
 from bridge.local.listener import Door
-from bridge.local.peer import Peer
 from bridge.log import open_log
 from bridge.paths import Paths
+from bridge.peer import Peer
 from bridge.upstream.clients import ServerAddress, open_server
 from bridge.upstream.credentials import FixedToken
 from tests.fakes.clock import FakeClock

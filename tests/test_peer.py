@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from bridge.errors import Refused
-from bridge.local.peer import Peer, admit, peer_of
+from bridge.peer import Peer, admit, peer_of
 
 
 def test_the_kernel_names_our_own_process() -> None:

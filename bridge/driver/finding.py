@@ -1,0 +1,56 @@
+"""Which native ways lead to an attached session now.
+
+Owns the table of the finders. Promises that a way is only found for the exact
+process and session of the attachment, both verified anew, and never by a name, a
+folder or an age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+
+from bridge.core.caller import ProcessFacts
+from bridge.driver.bridge import Bridge
+from bridge.driver.queue import AttachmentQueue
+from bridge.errors import BridgeError
+from bridge.providers import claude_registration, process
+from bridge.providers.known import provider_named
+from bridge.routes.claude_session import ClaudeSession
+from bridge.routes.way import Way
+
+Find = Callable[[Bridge, AttachmentQueue, ProcessFacts], Awaitable[Way | None]]
+
+
+async def find(bridge: Bridge, queue: AttachmentQueue) -> Way | None:
+    """The best way of this session that is open now, or None."""
+    facts = process.facts_of(queue.record.process_key.pid)
+    if facts is None or process.key_of(facts) != queue.record.process_key:
+        return None
+    for route in provider_named(queue.record.provider).ROUTES:
+        finder = FINDERS.get(route)
+        try:
+            way = await finder(bridge, queue, facts) if finder is not None else None
+        except BridgeError as error:
+            bridge.log.info("way_not_found", route=route, code=error.code)
+            continue
+        if way is not None:
+            return way
+    return None
+
+
+async def _claude_session(
+    bridge: Bridge, queue: AttachmentQueue, facts: ProcessFacts
+) -> Way | None:
+    session_id = queue.record.session_id
+
+    def inbox() -> claude_registration.Inbox | None:
+        return claude_registration.inbox_of(
+            facts, process.marks_of(facts.pid), session_id
+        )
+
+    way = ClaudeSession(session_id, facts.pid, inbox)
+    return way if await way.is_open() else None
+
+
+FINDERS: Mapping[str, Find] = MappingProxyType({"claude_session": _claude_session})

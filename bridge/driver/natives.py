@@ -1,0 +1,196 @@
+"""A session's native way, and the mail that goes it.
+
+Owns one task for each attached session that has a way. Promises that a message
+goes a native way at most once, that what the way refused is left to the hooks and
+the person is told, that nothing is handed over without the server's fresh word,
+and that a chat whose person wants no waking is never woken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import trio
+
+from bridge.core import loopguard, release
+from bridge.core.events import Admitted, Retracted, RouteFound
+from bridge.core.ids import MessageId, OfferId
+from bridge.core.records import OfferOutcome, Want
+from bridge.core.routing import Parcel, Reached
+from bridge.driver import finding, offering, stepping
+from bridge.driver.bridge import Bridge
+from bridge.driver.queue import AttachmentQueue
+from bridge.errors import BridgeError
+from bridge.routes.way import Way
+from bridge.upstream import api
+
+# The server answers within milliseconds, or its stream's word has to do.
+_RELEASE_S = 2.0
+_TOLD = {
+    OfferOutcome.NOT_EMITTED: "native_refused",
+    OfferOutcome.UNKNOWN: "native_unknown",
+}
+
+
+def may_wake(bridge: Bridge, queue: AttachmentQueue) -> bool:
+    """Does the person let messages start turns in this chat?"""
+    return bridge.may_wake and Want.NO_WAKE not in queue.record.wants
+
+
+async def look(bridge: Bridge, queue: AttachmentQueue) -> None:
+    """Give the session its native way, if it has one now and none is in use.
+
+    To be called when a way may have come: after an attach, at a start, at each of
+    its hooks, when an extension connects. Changes nothing else.
+    """
+    if not _lacks_way(queue):
+        return
+    way = await finding.find(bridge, queue) if may_wake(bridge, queue) else None
+    if way is not None:
+        await use(bridge, queue, way)
+    elif _lacks_way(queue) and queue.record.native_route:
+        await stepping.step(bridge, queue, RouteFound(bridge.clock.wall(), ""))
+
+
+async def use(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
+    """From now on mail goes this way, unless another one is in use already."""
+    # Race: another look found one while this one was looking
+    # (test_of_two_ways_found_at_once_one_is_used).
+    if not _lacks_way(queue):
+        return
+    queue.way = way
+    await stepping.step(bridge, queue, RouteFound(bridge.clock.wall(), way.address))
+    bridge.log.info("way_found", route=way.route, name=queue.record.name)
+    bridge.start(_serve, bridge, queue, way)
+
+
+def _lacks_way(queue: AttachmentQueue) -> bool:
+    return queue.is_live and not queue.is_way_closed and queue.way is None
+
+
+async def drop(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
+    """This way leads nowhere any more; the next look may find another."""
+    if queue.way is not way:
+        return
+    queue.way = None
+    queue.stir()
+    await stepping.step(bridge, queue, RouteFound(bridge.clock.wall(), ""))
+
+
+async def _serve(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
+    """Offer what is due until the session ends or the way does."""
+    try:
+        while queue.is_live and queue.way is way and not bridge.stopping.is_set():
+            # Race: what comes while we look must not be slept through, so the
+            # event is taken first (test_what_comes_during_an_offer_goes_next).
+            news = queue.news
+            if not await _offer_due(bridge, queue, way):
+                await news.wait()
+    finally:
+        if queue.way is way:
+            queue.way = None
+
+
+async def _offer_due(bridge: Bridge, queue: AttachmentQueue, way: Way) -> bool:
+    """One offer; False when there was nothing to say or no way to say it."""
+    await queue.wait_for_offer()
+    await offering.settle(queue, bridge.clock)
+    occasion = offering.Occasion(
+        route=way.route,
+        budget=way.budget,
+        program=bridge.program,
+        roster=queue.others,
+        limit=way.limit,
+    )
+    if not offering.is_due(queue, occasion, bridge.clock.wall()):
+        return False
+    if not await way.is_open():
+        await drop(bridge, queue, way)
+        return False
+    await _ask_release(bridge, queue, occasion)
+    return await _offer(bridge, queue, way, occasion)
+
+
+async def _ask_release(
+    bridge: Bridge, queue: AttachmentQueue, occasion: offering.Occasion
+) -> None:
+    """The server's own word on what would be shown now; its stream's word else."""
+    draft = offering.draft_offer(queue, occasion, bridge.clock)
+    if draft is None or not draft.offer.message_ids:
+        return
+    attachment_id = queue.record.attachment_id
+    try:
+        with trio.fail_after(_RELEASE_S):
+            caller = await bridge.link.child(attachment_id)
+            said, asked_at = await api.ask_release(
+                caller, attachment_id, draft.offer.message_ids
+            )
+    except (BridgeError, trio.TooSlowError):
+        bridge.log.debug("release_not_asked", name=queue.record.name)
+        return
+    queue.releases = release.released(queue.releases, said.released, asked_at)
+    await _withhold(bridge, queue, [(each.id, each.reason) for each in said.withheld])
+
+
+async def _withhold(
+    bridge: Bridge, queue: AttachmentQueue, withheld: Sequence[tuple[MessageId, str]]
+) -> None:
+    at = bridge.clock.wall()
+    queue.releases = release.retracted(queue.releases, [id_ for id_, _ in withheld])
+    async with queue.turn:
+        await queue.take([(id_, Retracted(at, why)) for id_, why in withheld])
+
+
+async def _offer(
+    bridge: Bridge, queue: AttachmentQueue, way: Way, occasion: offering.Occasion
+) -> bool:
+    said: list[Reached] = []
+
+    async def emit(offer_id: OfferId, text: str) -> OfferOutcome:
+        offer = queue.offer_out
+        nonce = offer.nonce if offer is not None else ""
+        # The sign may come before the write returns.
+        queue.guard = loopguard.handed(queue.guard, offer_id, nonce)
+        parcel = Parcel(offer_id, queue.record.session_id, text, nonce, queue.parts_out)
+        reached = await way.offer(parcel)
+        said.append(reached)
+        return reached.outcome
+
+    outcome = await offering.make_offer(queue, occasion, bridge.clock, emit)
+    if outcome is None:
+        return False
+    reached = said[0] if said else Reached(OfferOutcome.UNKNOWN, "it took too long")
+    await _take_note(bridge, queue, way, reached)
+    return True
+
+
+async def _take_note(
+    bridge: Bridge, queue: AttachmentQueue, way: Way, reached: Reached
+) -> None:
+    """What the way said beyond the offer's outcome."""
+    name, route = queue.record.name, way.route
+    outcome = reached.outcome.value
+    bridge.log.info(
+        "offered_natively", name=name, route=route, outcome=outcome, why=reached.reason
+    )
+    code = _TOLD.get(reached.outcome)
+    if code is not None:
+        bridge.tell_person(code, name)
+    if reached.evidence == "native_queue":
+        await _admit(bridge, queue)
+    if reached.outcome is OfferOutcome.NOT_EMITTED:
+        # It would be asked again and again with what it just refused.
+        queue.is_way_closed = True
+    if reached.is_over or queue.is_way_closed:
+        await drop(bridge, queue, way)
+
+
+async def _admit(bridge: Bridge, queue: AttachmentQueue) -> None:
+    """A native queue's own yes is an admission (the seeds' word)."""
+    handed = queue.guard.handed
+    at = bridge.clock.wall()
+    async with queue.turn:
+        rows = [row for row in queue.deliveries.values() if row.offer_id == handed]
+        await queue.take(
+            [(row.message_id, Admitted(at, evidence="native_queue")) for row in rows]
+        )
