@@ -76,7 +76,7 @@ async def attach(bridge: Bridge, wish: Wish) -> Attached:
         lease = await _asked(bridge, wish, request)
         queue = await _take_lease(bridge, wish, lease, held)
         queue.hooks_heard |= _was_heard(bridge, wish)
-        queue.is_way_closed = False
+        queue.native.is_closed = False
         await natives.look(bridge, queue)
         waiting = len(queue.in_state(DeliveryState.PENDING))
         return Attached(queue.record, known is queue, waiting)

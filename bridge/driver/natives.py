@@ -58,37 +58,39 @@ async def use(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
     # (test_of_two_ways_found_at_once_one_is_used).
     if not _lacks_way(queue):
         return
-    queue.way = way
+    queue.native.way = way
     await stepping.step(bridge, queue, RouteFound(bridge.clock.wall(), way.address))
     bridge.log.info("way_found", route=way.route, name=queue.record.name)
     bridge.start(_serve, bridge, queue, way)
 
 
 def _lacks_way(queue: AttachmentQueue) -> bool:
-    return queue.is_live and not queue.is_way_closed and queue.way is None
+    return queue.is_live and not queue.native.is_closed and queue.native.way is None
 
 
 async def drop(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
     """This way leads nowhere any more; the next look may find another."""
-    if queue.way is not way:
+    if queue.native.way is not way:
         return
-    queue.way = None
-    queue.stir()
+    queue.native.way = None
+    queue.native.stir()
     await stepping.step(bridge, queue, RouteFound(bridge.clock.wall(), ""))
 
 
 async def _serve(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
     """Offer what is due until the session ends or the way does."""
     try:
-        while queue.is_live and queue.way is way and not bridge.stopping.is_set():
+        while (
+            queue.is_live and queue.native.way is way and not bridge.stopping.is_set()
+        ):
             # Race: what comes while we look must not be slept through, so the
             # event is taken first (test_what_comes_during_an_offer_goes_next).
-            news = queue.news
+            news = queue.native.news
             if not await _offer_due(bridge, queue, way):
                 await news.wait()
     finally:
-        if queue.way is way:
-            queue.way = None
+        if queue.native.way is way:
+            queue.native.way = None
 
 
 async def _offer_due(bridge: Bridge, queue: AttachmentQueue, way: Way) -> bool:
@@ -151,7 +153,9 @@ async def _offer(
         nonce = offer.nonce if offer is not None else ""
         # The sign may come before the write returns.
         queue.guard = loopguard.handed(queue.guard, offer_id, nonce)
-        parcel = Parcel(offer_id, queue.record.session_id, text, nonce, queue.parts_out)
+        parcel = Parcel(
+            offer_id, queue.record.session_id, text, nonce, queue.native.parts
+        )
         reached = await way.offer(parcel)
         said.append(reached)
         return reached.outcome
@@ -180,8 +184,8 @@ async def _take_note(
         await _admit(bridge, queue)
     if reached.outcome is OfferOutcome.NOT_EMITTED:
         # It would be asked again and again with what it just refused.
-        queue.is_way_closed = True
-    if reached.is_over or queue.is_way_closed:
+        queue.native.is_closed = True
+    if reached.is_over or queue.native.is_closed:
         await drop(bridge, queue, way)
 
 

@@ -49,8 +49,8 @@ from bridge.core.routing import Part
 from bridge.core.setup import RosterEntry
 from bridge.driver import ending
 from bridge.driver.deliveries import Deliveries
+from bridge.driver.native_side import NativeSide
 from bridge.errors import Refused
-from bridge.routes.way import Way
 
 Change = tuple[MessageId, Event]
 _BY_HAND = ("admitted", "processed")
@@ -87,7 +87,6 @@ class AttachmentQueue:
         self.turn = trio.Lock()
         self.offer_out: Offer | None = None
         self.texts_out: tuple[str, ...] = ()
-        self.parts_out: tuple[Part, ...] = ()
         self.unsaved_outcome: Callable[[float], Awaitable[None]] | None = None
         self.turn_end: int | None = None
         self.turn_end_over = trio.Event()
@@ -116,9 +115,7 @@ class AttachmentQueue:
         self.woke = trio.Event()
         self.work = trio.Event()
         self.changed = trio.Event()
-        self.way: Way | None = None
-        self.is_way_closed = False
-        self.news = trio.Event()
+        self.native = NativeSide()
         self._offer_over = trio.Event()
         self._journal = journal
         self._clock = clock
@@ -187,7 +184,7 @@ class AttachmentQueue:
             before, self.record = self.record, save.attachment
             has_moved = save.attachment.process_key != before.process_key
             if save.attachment.state is not before.state:
-                self.stir()
+                self.native.stir()
             if has_moved and self.on_move is not None:
                 self.on_move()
         if isinstance(save, ForgetAttachment):
@@ -230,16 +227,16 @@ class AttachmentQueue:
         """It is saved and is being handed over."""
         self.offer_out = offer
         self.texts_out = (text,)
-        self.parts_out = parts
+        self.native.parts = parts
         self._offer_over = trio.Event()
 
     def offer_ends(self) -> None:
         """Its outcome is saved, or nobody can be told of it any more."""
         self.offer_out = None
         self.texts_out = ()
-        self.parts_out = ()
+        self.native.parts = ()
         self._offer_over.set()
-        self.stir()
+        self.native.stir()
 
     async def wait_for_offer(self) -> None:
         """Return when no offer is out."""
@@ -271,11 +268,6 @@ class AttachmentQueue:
     def wake(self) -> None:
         """There may be something to send."""
         self.work.set()
-
-    def stir(self) -> None:
-        """There may be something to say to the session: its native way looks."""
-        self.news.set()
-        self.news = trio.Event()
 
     def computer_woke(self) -> None:
         """It slept: whoever waits for the server starts anew."""

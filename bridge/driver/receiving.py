@@ -60,7 +60,7 @@ async def receive_page(
         ids = [each.message_id for each in fitting]
         queue.releases = release.arrived(queue.releases, ids, heard_at)
         queue.wake()
-        queue.stir()
+        queue.native.stir()
 
 
 def _is_wanted(message: Message, watermark: int, seen: Collection[MessageId]) -> bool:

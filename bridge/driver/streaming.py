@@ -247,7 +247,7 @@ async def _hear(
             await receiving.receive_page(bridge, queue, messages, event.heard_at)
         case said.Alive(through=through):
             queue.releases = release.alive(queue.releases, through, event.heard_at)
-            queue.stir()
+            queue.native.stir()
             await receiving.look_for_room(bridge, queue)
         case said.Retracted(message_ids=ids, reason=reason):
             queue.releases = release.retracted(queue.releases, ids)

