@@ -24,8 +24,9 @@ _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"
 _WORD = re.compile(r"true|false|null")
 # A text in quotes is only here so that what looks like a comment in it is none.
 _COMMENT_OR_TEXT = re.compile(
-    r'"(?:[^"\\\n]|\\[^\n])*"|(?P<comment>//[^\r\n]*|/\*.*?\*/)', re.DOTALL
+    r'"(?:[^"\\\n]|\\[^\n])*"|(?P<comment>//[^\r\n]*|/\*.*?(?:\*/|\Z))', re.DOTALL
 )
+_LONE_RETURN = re.compile(r"\r(?!\n)")
 _NOT_A_LINE_END = re.compile(r"[^\r\n]")
 
 
@@ -88,14 +89,13 @@ def comments(text: str, dialect: Dialect) -> list[tuple[int, int]]:
     """
     if not dialect.comments:
         return []
-    spans = []
-    for match in _COMMENT_OR_TEXT.finditer(text):
-        if match["comment"] is None:
-            continue
-        is_line = match["comment"].startswith("//")
-        if is_line and re.match(r"\r(?!\n)", text[match.end() : match.end() + 2]):
-            raise _problem(text, match.end(), "a lone carriage return ends a comment")
-        spans.append(match.span())
+    found = _COMMENT_OR_TEXT.finditer(text)
+    spans = [match.span() for match in found if match["comment"] is not None]
+    for start, end in spans:
+        if text.startswith("/*", start) and not text.endswith("*/", start + 2, end):
+            raise _problem(text, start, "this comment does not end")
+        if text.startswith("//", start) and _LONE_RETURN.match(text, end):
+            raise _problem(text, end, "a lone carriage return ends a comment")
     return spans
 
 
@@ -205,7 +205,7 @@ def _guess(text: str, position: int) -> str:
     if rest.startswith("\ufeff"):
         return "a byte order mark is not strict JSON"
     if rest.startswith(("//", "/*", "#")):
-        return "no comment may stand here, or it does not end"
+        return "no comment may stand here"
     if rest.startswith(("}", "]")):
         return "a value must stand here (a comma too many?)"
     if rest.startswith('"'):
