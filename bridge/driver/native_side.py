@@ -14,7 +14,7 @@ from bridge.core.routing import Part
 from bridge.routes.way import Way
 
 
-@dataclass
+@dataclass(slots=True)
 class NativeSide:
     """See the module.
 

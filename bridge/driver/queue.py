@@ -59,6 +59,10 @@ BY_HAND_KEPT = 2_000
 _UNSURE = (DeliveryState.OFFERED, DeliveryState.AMBIGUOUS)
 _WAITING = (DeliveryState.PENDING, DeliveryState.OFFERING, DeliveryState.RECALLED)
 
+# What nobody waits for yet: a thousand attachments need no event of their own.
+_OVER = trio.Event()
+_OVER.set()
+
 
 class Commits(Protocol):
     """The store, as a queue needs it."""
@@ -89,7 +93,7 @@ class AttachmentQueue:
         self.texts_out: tuple[str, ...] = ()
         self.unsaved_outcome: Callable[[float], Awaitable[None]] | None = None
         self.turn_end: int | None = None
-        self.turn_end_over = trio.Event()
+        self.turn_end_over = _OVER
         self.others: tuple[RosterEntry, ...] = ()
         self.releases = release.Releases()
         self.guard = loopguard.Guard()
@@ -116,7 +120,7 @@ class AttachmentQueue:
         self.work = trio.Event()
         self.changed = trio.Event()
         self.native = NativeSide()
-        self._offer_over = trio.Event()
+        self._offer_over = _OVER
         self._journal = journal
         self._clock = clock
 
