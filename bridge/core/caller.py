@@ -61,7 +61,8 @@ class HookInput(Struct, frozen=True):
     host that does not). `may_drain`: what is printed at this event is used; a turn
     that was interrupted or failed ends without it. `person_typed` is True only for
     an event that the host fires for typed text and for nothing else. `source` is
-    how the session started (startup, resume, clear, fork) or why it ended.
+    how the session started (startup, resume, clear, fork) or why it ended. `mode` is
+    the host's word for what its agent may do unasked, empty where it is not said.
     """
 
     provider: str
@@ -76,6 +77,7 @@ class HookInput(Struct, frozen=True):
     person_typed: bool = False
     continuations: int | None = None
     may_drain: bool = True
+    mode: str = ""
 
 
 # ---- what the decision is made from -------------------------------------------------

@@ -65,6 +65,19 @@ def attached(
     return f"{text} {count} waiting."
 
 
+def wake_notice(provider: str, mode: str = "") -> str:
+    """Said at an attach to a chat whose program lets messages start turns.
+
+    `mode` is the host's own word for what its agent may do unasked, if it is known.
+    """
+    own = "approvals and sandbox" if provider == "codex" else "permissions"
+    now = f" (now: {label(mode)})" if mode else ""
+    return (
+        f"Messages may start turns in this chat by themselves, under its own {own}"
+        f"{now}. To have them wait until a turn ends: agentworks attach --no-wake"
+    )
+
+
 def name_held(name: str, holder: str, since: str, provider: str) -> str:
     """The name belongs to a live chat; `holder` and `since` say which."""
     how = f"type {chat_word(provider)} attach"

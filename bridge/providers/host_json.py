@@ -44,6 +44,7 @@ class Said(Struct, frozen=True):
     prompt_id: str = ""
     command_name: str = ""
     command_args: str = ""
+    permission_mode: str | None = None
 
 
 def read(host: str, event_word: str, stdin: bytes) -> Said:
@@ -87,6 +88,7 @@ def to_input(
         source=said.source or said.reason,
         folder=said.cwd,
         turn_id=said.turn_id or said.prompt_id,
+        mode=said.permission_mode or "",
     )
 
 
@@ -105,7 +107,8 @@ def _check_bounds(host: str, said: Said) -> None:
         raise _invalid(host, "named no session")
     if said.cwd and not _is_folder(said.cwd):
         raise _invalid(host, "named a folder that cannot be one")
-    words = (said.source, said.reason, said.command_name)
+    mode = said.permission_mode or ""
+    words = (said.source, said.reason, said.command_name, mode)
     if any(len(word) > WORD_LIMIT for word in words):
         raise _invalid(host, "used a word that is too long")
     ids = (said.turn_id, said.prompt_id, said.agent_id or "")

@@ -56,6 +56,17 @@ def test_the_answers_to_attach() -> None:
     assert golden("answers_attach", text) == text
 
 
+def test_what_a_native_wake_runs_under_is_said() -> None:
+    notices = [
+        texts.wake_notice("claude"),
+        texts.wake_notice("claude", "acceptEdits"),
+        texts.wake_notice("codex"),
+    ]
+    text = "\n".join(notices)
+
+    assert golden("notice_wake", text) == text
+
+
 def test_the_answers_to_detach() -> None:
     answers = [
         texts.detached("bob"),
@@ -163,6 +174,7 @@ def any_sentence(text: str) -> list[str]:
     calls: list[Callable[[], str]] = [
         lambda: texts.attached(text, text, 2),
         lambda: texts.attached(text, text, client=text),
+        lambda: texts.wake_notice(text, text),
         lambda: texts.name_held(text, text, text, text),
         lambda: texts.attach_in_progress(text),
         lambda: texts.detached(text, (text,)),

@@ -61,6 +61,11 @@ def test_a_stop_says_whether_a_hook_continued_the_turn_and_which_turn_it_is() ->
     assert first.turn_id == active.turn_id == captured(STOP)["prompt_id"]
 
 
+def test_a_hook_says_what_its_agent_may_do_unasked() -> None:
+    assert read(STOP).mode == captured(STOP)["permission_mode"] != ""
+    assert read(STOP, permission_mode=None).mode == ""
+
+
 @pytest.mark.parametrize(
     ("name", "source"),
     [
