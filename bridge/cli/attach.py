@@ -21,12 +21,12 @@ from bridge.cli.choosing import choose
 from bridge.cli.invocation import Invocation, verb
 from bridge.cli.present import advise, document, say
 from bridge.cli.setting_up import PROGRAMS, SetUp, set_up
-from bridge.core import texts
+from bridge.core import remotes, texts
 from bridge.core.command import chat_word
 from bridge.core.visible import one_line
 from bridge.errors import EXIT_USAGE, Refused
 from bridge.local.replies import AttachReply, PrepareReply, SessionRow
-from bridge.local.requests import Attach, Prepare
+from bridge.local.requests import Attach, Prepare, Wants
 
 _ATTACH_S = 30.0
 
@@ -42,6 +42,8 @@ class Wish(Struct, frozen=True):
     folder: Path
     is_agreed: bool
     is_trial: bool
+    native_remote: str = ""
+    wants: Wants | None = None
 
 
 @verb("attach")
@@ -49,7 +51,12 @@ class Wish(Struct, frozen=True):
 @click.option("--provider", default="", metavar="P", help="claude, codex or script.")
 @click.option("--session", default="", metavar="UUID", help="The chat, by its id.")
 @click.option("--purpose", default="", metavar="TEXT", help="One line for others.")
-@click.option("--native-pid", default=0, metavar="PID", help="A script's process.")
+@click.option("--native-pid", default=0, metavar="PID", help="The chat's process.")
+@click.option("--native-remote", default="", metavar="URI", help="Its native way.")
+@click.option("--at-prompt", is_flag=True, help="Mail may ride with a prompt too.")
+@click.option("--mid-turn", is_flag=True, help="Mail may come after a tool call too.")
+@click.option("--no-wake", is_flag=True, help="No message may start a turn.")
+@click.option("--usual", is_flag=True, help="End what these four chose before.")
 @click.option("--yes", is_flag=True, help="Agree to what is shown.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 def attach(
@@ -59,8 +66,10 @@ def attach(
     session: str,
     purpose: str,
     native_pid: int,
+    native_remote: str,
     yes: bool,
     dry_run: bool,
+    **wishes: bool,
 ) -> None:
     """Attach a live chat under NAME.
 
@@ -68,13 +77,25 @@ def attach(
     The chat's project is set up first: what would be written is shown, and asked
     for. Without a chat in sight, this folder is set up.
     """
-    wish = Wish(name, provider, session, native_pid, purpose, Path.cwd(), yes, dry_run)
+    wish = Wish(
+        name,
+        provider,
+        session,
+        native_pid,
+        purpose,
+        Path.cwd(),
+        yes,
+        dry_run,
+        native_remote,
+        _wants(**wishes),
+    )
     prepared = invocation.ask_for(
         PrepareReply,
         Prepare(
             provider=provider,
             session_id=session,
             native_pid=native_pid,
+            native_remote=native_remote,
             folder=str(wish.folder),
         ),
     )
@@ -85,6 +106,16 @@ def attach(
     done = set_up(invocation, _projects(wish, rows), wish.is_agreed, wish.is_trial)
     attached = () if wish.is_trial else _attach(invocation, wish, rows)
     _finish(invocation, wish, rows, done, attached)
+
+
+def _wants(at_prompt: bool, mid_turn: bool, no_wake: bool, usual: bool) -> Wants | None:
+    """The wishes of this attach; None keeps the former ones, () is the usual."""
+    said: Wants = (
+        *(("at_prompt",) if at_prompt else ()),
+        *(("mid_turn",) if mid_turn else ()),
+        *(("no_wake",) if no_wake else ()),
+    )
+    return said if said or usual else None
 
 
 # ---- which chats --------------------------------------------------------------------
@@ -116,7 +147,13 @@ def _named(wish: Wish, found: Sequence[SessionRow]) -> SessionRow:
     for row in found:
         if wish.session in ("", row.session_id) and wish.native_pid in (0, row.pid):
             return row
-    return SessionRow(wish.provider, wish.session, wish.native_pid)
+    return SessionRow(_provider(wish), wish.session, wish.native_pid)
+
+
+def _provider(wish: Wish) -> str:
+    """The provider that was named, or the one that the named way leads to."""
+    scheme = wish.native_remote.partition("://")[0]
+    return wish.provider or remotes.PROVIDERS.get(scheme, "")
 
 
 def _projects(wish: Wish, rows: Sequence[SessionRow]) -> list[tuple[str, Path]]:
@@ -161,6 +198,8 @@ def _own(invocation: Invocation, wish: Wish) -> tuple[AttachReply, ...]:
         provider=wish.provider,
         session_id=wish.session,
         native_pid=wish.native_pid,
+        native_remote=wish.native_remote,
+        wants=wish.wants,
         purpose=wish.purpose,
         folder=str(wish.folder),
     )
@@ -180,6 +219,8 @@ def _attach(
                 provider=row.provider,
                 session_id=row.session_id,
                 native_pid=wish.native_pid,
+                native_remote=wish.native_remote,
+                wants=wish.wants,
                 purpose=wish.purpose,
                 folder=row.folder or str(wish.folder),
                 confirm=True,

@@ -109,18 +109,32 @@ def may_attach(
     session_id: str = "",
     native_pid: int = 0,
     confirm: bool = False,
+    native_remote: str = "",
+    has_wishes: bool = False,
 ) -> Refusal | None:
-    """None when this caller may attach so; an agent may choose only the name."""
+    """None when this caller may attach so; an agent may choose only the name.
+
+    `has_wishes`: how mail comes is chosen too.
+    """
     refusal = may(caller, "attach")
     if refusal is not None or not isinstance(caller, OwnSession):
         return refusal
-    if session_id or native_pid or provider not in ("", caller.provider):
+    is_other = provider not in ("", caller.provider)
+    if session_id or native_pid or native_remote or is_other:
         return Refusal(
             "own_session_only",
             f"Below {caller.provider}, attach takes this chat and no other: "
-            "--session, --native-pid and another --provider are refused.",
+            "--session, --native-pid, --native-remote and another --provider are "
+            "refused.",
             "Run agentworks attach [NAME], or ask the person to choose a chat in a "
             "terminal of their own.",
+        )
+    if has_wishes:
+        return Refusal(
+            "person_only",
+            "How messages come into a chat is the person's own choice: an agent may "
+            "not use --at-prompt, --mid-turn, --no-wake or --usual.",
+            _TERMINAL,
         )
     if confirm:
         return Refusal(

@@ -32,10 +32,25 @@ _PREFIXES = {
 _PLAIN = {"codex": "agentworks"}
 
 
+_REMOTE = "--native-remote"
+_WISHES = {
+    "--at-prompt": "at_prompt",
+    "--mid-turn": "mid_turn",
+    "--no-wake": "no_wake",
+    "--usual": "usual",
+}
+
+
 class AttachCommand(Struct, frozen=True):
-    """Attach this chat, under this name or under its default one."""
+    """Attach this chat, under this name or under its default one.
+
+    `native_remote` names its native way, empty for none; `wants` are the person's
+    wishes for mail, None when nothing was said of them (core/remotes).
+    """
 
     name: str | None
+    native_remote: str = ""
+    wants: tuple[str, ...] | None = None
 
 
 class DetachCommand(Struct, frozen=True):
@@ -136,20 +151,49 @@ def _words(provider: str, prompt: str) -> list[str] | None:
 def _is_prose(words: list[str]) -> bool:
     """True when a sentence may have begun with our name ("agentworks is down")."""
     known = bool(words) and words[0] in ("attach", "detach", "agents", "agent")
+    if known and any(word.startswith("--") for word in words):
+        return False
     return len(words) > 2 or (len(words) == 2 and not known)
 
 
 def _attach(provider: str, arguments: list[str]) -> Command:
-    if not arguments:
-        return AttachCommand(None)
-    if len(arguments) == 1 and is_name(arguments[0]):
-        return AttachCommand(arguments[0])
-    return UsageCommand(_bad_name(provider, arguments))
+    names, remote, said = _options(arguments)
+    if names is None:
+        return UsageCommand(_bad_name(provider, arguments))
+    wants = tuple(sorted(said - {"usual"})) if said else None
+    if not names:
+        return AttachCommand(None, remote, wants)
+    if len(names) == 1 and is_name(names[0]):
+        return AttachCommand(names[0], remote, wants)
+    return UsageCommand(_bad_name(provider, names))
+
+
+def _options(arguments: list[str]) -> tuple[list[str] | None, str, set[str]]:
+    """The other words, the URI and the wishes; None where an option is wrong."""
+    names: list[str] = []
+    remote = ""
+    said: set[str] = set()
+    words = iter(arguments)
+    for word in words:
+        if word in _WISHES:
+            said.add(_WISHES[word])
+        elif word == _REMOTE and not remote:
+            remote = next(words, "")
+            if not remote:
+                return None, "", set()
+        elif word.startswith("--"):
+            return None, "", set()
+        else:
+            names.append(word)
+    return names, remote, said
 
 
 def _bad_name(provider: str, arguments: list[str]) -> str:
-    if len(arguments) > 1:
-        problem = "attach takes one NAME or none, and no options."
+    if len(arguments) > 1 or arguments[0].startswith("--"):
+        problem = (
+            f"attach takes one NAME or none, and the options {_REMOTE} URI, "
+            f"{', '.join(_WISHES)}."
+        )
     else:
         problem = (
             f"“{one_line(arguments[0], _WORD_SHOWN)}” cannot be a name: a name is 1 to "

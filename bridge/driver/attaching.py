@@ -8,8 +8,10 @@ goes on under its new one.
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from bridge.core import texts
+from bridge.core import remotes, texts
+from bridge.core.effects import SaveAttachment
 from bridge.core.events import (
     Confirmed,
     Detach,
@@ -45,6 +47,8 @@ class Wish(Struct, frozen=True):
     `name` may be empty: then the session's last name, or the server's choice.
     `by_person`: it may confirm what is held and renew what was revoked.
     `by_hook`: a hook of this very session asks, so its hooks are loaded.
+    `native_remote` is the way that the person named, empty for the former one;
+    `wants` are their wishes for mail, None for the former ones (core/remotes).
     """
 
     provider: str
@@ -56,6 +60,8 @@ class Wish(Struct, frozen=True):
     by_person: bool = True
     by_hook: bool = False
     parent_config: str = ""
+    native_remote: str = ""
+    wants: tuple[str, ...] | None = None
 
 
 class Attached(Struct, frozen=True):
@@ -74,7 +80,9 @@ async def attach(bridge: Bridge, wish: Wish) -> Attached:
         held = await _held_tokens(bridge, name)
         request = _request(bridge, wish, name, held)
         lease = await _asked(bridge, wish, request)
+        former = _former(bridge, lease.name, known)
         queue = await _take_lease(bridge, wish, lease, held)
+        await _keep_wishes(bridge, queue, wish, former)
         queue.hooks_heard |= _was_heard(bridge, wish)
         queue.native.is_closed = False
         await natives.look(bridge, queue)
@@ -85,6 +93,34 @@ async def attach(bridge: Bridge, wish: Wish) -> Attached:
 def _was_heard(bridge: Bridge, wish: Wish) -> bool:
     """Whether any hook of this session has reached us, attached or not."""
     return wish.by_hook or (wish.key, wish.session_id) in bridge.hooked
+
+
+def _former(
+    bridge: Bridge, name: str, known: AttachmentQueue | None
+) -> Attachment | None:
+    """Whose wishes hold on: the session's own identity, else the name's last one."""
+    queue = known or bridge.roster.named(name)
+    return queue.record if queue is not None else None
+
+
+async def _keep_wishes(
+    bridge: Bridge, queue: AttachmentQueue, wish: Wish, former: Attachment | None
+) -> None:
+    """The person's wishes of now; a way that they do not name is used no more."""
+    kept = former.wants if former is not None else ()
+    if former is not None and former.process_key != wish.key:
+        kept = remotes.without_process(kept)
+    wants = remotes.wishes(kept, wish.wants, wish.native_remote)
+    way = queue.native.way
+    is_as_before = former is not None and (wants, wish.key) == (
+        former.wants,
+        former.process_key,
+    )
+    if way is not None and not is_as_before:
+        await natives.drop(bridge, queue, way)
+    if wants != queue.record.wants:
+        async with queue.turn:
+            await queue.commit([SaveAttachment(replace(queue.record, wants=wants))])
 
 
 async def _held_tokens(bridge: Bridge, name: str) -> ChildTokens | None:

@@ -17,7 +17,7 @@ from bridge.core.command import (
     UsageCommand,
 )
 from bridge.core.visible import visible
-from bridge.driver import attaching, table
+from bridge.driver import attaching, chats, table
 from bridge.driver.bridge import Bridge
 from bridge.errors import BridgeError
 from bridge.local.dialogue import HookDialogue
@@ -64,11 +64,22 @@ async def _attach(bridge: Bridge, hook: Hook, command: AttachCommand) -> str:
         name=command.name or "",
         folder=said.folder,
         by_hook=True,
+        native_remote=_remote(hook, command),
+        wants=command.wants,
     )
     bridge.note_privileged("attach", f"a prompt in {hook.provider.TITLE}")
     done = await attaching.attach(bridge, wish)
     route = table.route(bridge, done.record)
     return texts.attached(done.record.name, route, done.waiting, done.is_again)
+
+
+def _remote(hook: Hook, command: AttachCommand) -> str:
+    """The way that the person named, if it can lead to this chat; raises Refused."""
+    provider, session_id = hook.provider.NAME, hook.said.session_id
+    remote = chats.checked_remote(command.native_remote, provider)
+    if remote is not None:
+        chats.check_own(remote, session_id, hook.caller.process)
+    return command.native_remote
 
 
 async def _detach(bridge: Bridge, hook: Hook) -> str:

@@ -2,7 +2,7 @@
 
 Owns the table of the finders. Promises that a way is only found for the exact
 process and session of the attachment, both verified anew, and never by a name, a
-folder or an age.
+folder or an age; and that where the person named a way, no other one is.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
+from bridge.core import remotes
 from bridge.core.caller import ProcessFacts
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
@@ -27,7 +28,10 @@ async def find(bridge: Bridge, queue: AttachmentQueue) -> Way | None:
     facts = process.facts_of(queue.record.process_key.pid)
     if facts is None or process.key_of(facts) != queue.record.process_key:
         return None
+    named = remotes.named(queue.record.wants)
     for route in provider_named(queue.record.provider).ROUTES:
+        if named is not None and route != named.route:
+            continue  # the person named a way, and no other is theirs
         finder = FINDERS.get(route)
         try:
             way = await finder(bridge, queue, facts) if finder is not None else None

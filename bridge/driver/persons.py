@@ -9,19 +9,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import trio
-
 from bridge.core import authority, texts
 from bridge.core.caller import Nobody, OwnSession, Person
-from bridge.core.records import AttachmentState, ProcessKey
-from bridge.driver import attaching, identity, outgoing, table
+from bridge.core.records import AttachmentState
+from bridge.driver import attaching, chats, identity, outgoing, table
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import Refused
 from bridge.local import replies, requests
 from bridge.local.requests import AnyRequest
 from bridge.providers import discovery, process
-from bridge.providers.known import provider_named
 from bridge.upstream import api
 from bridge.version import VERSION
 
@@ -94,23 +91,14 @@ async def prepare(
     """What an attach would choose from."""
     if isinstance(caller, OwnSession):
         chosen = (request.provider, request.session_id, request.native_pid)
-        identity.check(authority.may_attach(caller, *chosen))
+        remote = request.native_remote
+        identity.check(authority.may_attach(caller, *chosen, native_remote=remote))
         own = _own_row(bridge, caller, request.folder)
         return replies.PrepareReply("own", (own,))
-    found = await _live_sessions()
+    chats.checked_remote(request.native_remote, request.provider)
+    found = await chats.live(bridge)
     wanted = [each for each in found if request.provider in ("", each.provider)]
     return replies.PrepareReply("person", tuple(_row(bridge, each) for each in wanted))
-
-
-async def _live_sessions() -> list[discovery.LiveSession]:
-    """Every open chat that says so; hundreds of processes are read beside the hooks."""
-
-    def look() -> list[discovery.LiveSession]:
-        return discovery.live_sessions(
-            process.pids_of_user(), process.facts_of, process.marks_of
-        )
-
-    return await trio.to_thread.run_sync(look)
 
 
 def _row(bridge: Bridge, found: discovery.LiveSession) -> replies.SessionRow:
@@ -150,6 +138,8 @@ async def attach(
             request.session_id,
             request.native_pid,
             request.confirm,
+            request.native_remote,
+            has_wishes=request.wants is not None,
         )
     )
     if isinstance(caller, OwnSession):
@@ -197,67 +187,16 @@ def _own_wish(
 
 
 async def _chosen_wish(bridge: Bridge, request: requests.Attach) -> attaching.Wish:
-    provider = request.provider or "claude"
-    provider_named(provider)
-    if request.native_pid:
-        session_id, key = _by_pid(provider, request)
-    else:
-        session_id, key = await _by_session(bridge, provider, request.session_id)
+    chosen = await chats.chosen(bridge, request)
     return attaching.Wish(
-        provider=provider,
-        session_id=session_id,
-        key=key,
+        provider=chosen.provider,
+        session_id=chosen.session_id,
+        key=chosen.key,
         name=request.name,
         folder=request.folder,
         purpose=request.purpose,
-    )
-
-
-def _by_pid(provider: str, request: requests.Attach) -> tuple[str, ProcessKey]:
-    facts = process.facts_of(request.native_pid)
-    if facts is None or facts.uid != os.geteuid():
-        raise Refused(
-            "no_such_process",
-            f"There is no process {request.native_pid} of yours, so nothing was "
-            "attached.",
-            "Check the number: ps -u $USER",
-        )
-    if provider == "script":
-        key = process.key_of(facts)
-        return key.text(), key
-    if discovery.program_of(facts) != provider:
-        raise Refused(
-            "other_program",
-            f"Process {facts.pid} ({facts.name}) is not {provider}, so nothing was "
-            "attached.",
-            "Give the pid of the program itself, or use --provider script.",
-        )
-    found = discovery.live_session(facts, process.marks_of)
-    session_id = request.session_id or (found.session_id if found else "")
-    if not session_id or (found is not None and found.session_id != session_id):
-        raise _no_session(provider)
-    return session_id, process.key_of(facts)
-
-
-async def _by_session(
-    bridge: Bridge, provider: str, session_id: str
-) -> tuple[str, ProcessKey]:
-    found = await _live_sessions()
-    for each in found:
-        if each.provider == provider and each.session_id == session_id:
-            return session_id, process.key_of(each.process)
-    known = bridge.roster.known(provider, session_id)
-    if known is not None and process.is_alive(known.record.process_key):
-        return session_id, known.record.process_key
-    raise _no_session(provider)
-
-
-def _no_session(provider: str) -> Refused:
-    return Refused(
-        "no_such_session",
-        f"No live {provider} chat with that session was found, so nothing was "
-        "attached.",
-        "List them: agentworks attach; or type the attach command in the chat.",
+        native_remote=request.native_remote,
+        wants=request.wants,
     )
 
 

@@ -21,6 +21,7 @@ Cursor = Annotated[int, Meta(ge=0, le=2**53)]
 WaitSeconds = Annotated[float, Meta(ge=0, le=25)]
 Limit = Annotated[int, Meta(ge=1, le=100)]
 Pid = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Wants = tuple[Literal["at_prompt", "mid_turn", "no_wake"], ...]
 
 
 class Request(
@@ -60,21 +61,25 @@ class Prepare(Request, frozen=True, tag="prepare"):
     provider: Line = ""
     session_id: Line = ""
     native_pid: Pid = 0
+    native_remote: Line = ""
     folder: FilePath = ""
 
 
 class Attach(Request, frozen=True, tag="attach"):
     """Bind a name to one live session. Answer: AttachReply.
 
-    Below a provider process `session_id` and `native_pid` are refused, and the
-    session is the caller's own. `confirm` is the person's yes to a held or moved
-    attachment.
+    Below a provider process `session_id`, `native_pid`, `native_remote` and `wants`
+    are refused, and the session is the caller's own. `wants` None keeps the former
+    wishes, an empty one is the wish for the usual. `confirm` is the person's yes to
+    a held or moved attachment.
     """
 
     name: Line = ""
     provider: Line = ""
     session_id: Line = ""
     native_pid: Pid = 0
+    native_remote: Line = ""
+    wants: Wants | None = None
     purpose: Text = ""
     folder: FilePath = ""
     confirm: bool = False

@@ -89,6 +89,19 @@ def test_what_an_agent_may_not_choose_is_refused_to_a_dry_run_too(
     assert daemon.asked[-1]["native_pid"] == 9
 
 
+def test_wishes_of_an_agent_reach_the_daemon_which_refuses_them(
+    run: Run, daemon: FakeDaemon
+) -> None:
+    daemon.replies["prepare"] = {"caller": "own", "sessions": [SESSION]}
+    daemon.refuse("attach", "person_only", 3)
+
+    ran = run("attach", "--native-remote", "unix:///x", "--usual")
+
+    assert ran.exit_code == 3
+    assert daemon.asked[-1]["native_remote"] == "unix:///x"
+    assert daemon.asked[-1]["wants"] == []
+
+
 # ---- the person ---------------------------------------------------------------------
 
 
@@ -282,6 +295,28 @@ def test_a_yes_takes_the_only_chat_of_this_folder(
 
     assert ran.exit_code == 0, ran.err
     assert [r["session_id"] for r in person.asked if r["verb"] == "attach"] == ["s-1"]
+
+
+def test_the_persons_wishes_go_with_the_attach(run: Run, person: FakeDaemon) -> None:
+    ran = run("attach", "bob", "--session", "s-1", "--yes", "--no-wake", "--at-prompt")
+
+    assert ran.exit_code == 0, ran.err
+    assert person.asked[-1]["wants"] == ["at_prompt", "no_wake"]
+
+
+def test_a_named_way_says_whose_chat_it_is(run: Run, person: FakeDaemon) -> None:
+    person.replies["prepare"]["sessions"] = []
+    remote = "desktop+unix:///home/ada/.codex/ipc/ipc.sock"
+
+    ran = run(
+        "attach", "bob", "--session", "s-9", "--native-remote", remote,
+        "--native-pid", "7", "--yes",
+    )  # fmt: skip
+
+    assert ran.exit_code == 0, ran.err
+    assert person.asked[0]["native_remote"] == remote
+    assert person.asked[-1]["provider"] == "codex"
+    assert person.asked[-1]["native_remote"] == remote
 
 
 def test_a_yes_never_chooses_a_chat_of_another_folder(

@@ -82,6 +82,7 @@ def test_the_refusals_as_they_are_read() -> None:
         may(NOBODY, "attach"),
         may_attach(OWN, session_id="another"),
         may_attach(OWN, confirm=True),
+        may_attach(OWN, has_wishes=True),
         may_detach(OWN, "person", is_own=True),
         may_take_name(OWN, "carol", own_name="bob"),
         may_take_name(OWN, "carol", is_others=True),
@@ -98,9 +99,16 @@ def test_the_refusals_as_they_are_read() -> None:
 
 @pytest.mark.parametrize(
     "overrides",
-    [{"session_id": "x"}, {"native_pid": 5}, {"provider": "codex"}, {"confirm": True}],
+    [
+        {"session_id": "x"},
+        {"native_pid": 5},
+        {"native_remote": "unix:///s"},
+        {"provider": "codex"},
+        {"confirm": True},
+        {"has_wishes": True},
+    ],
 )
-def test_an_agent_chooses_no_session_process_or_confirmation(
+def test_an_agent_chooses_no_session_process_way_or_confirmation(
     overrides: dict[str, str],
 ) -> None:
     assert isinstance(may_attach(OWN, **overrides), Refusal)  # type: ignore[arg-type]

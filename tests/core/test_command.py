@@ -60,6 +60,24 @@ def test_each_form_reaches_each_verb(provider: str, prefix: str) -> None:
     assert parse(provider, f"{prefix} agent") == AgentsCommand()
 
 
+@pytest.mark.parametrize(("provider", "prefix"), FORMS)
+def test_an_attach_takes_the_persons_wishes(provider: str, prefix: str) -> None:
+    remote = "unix:///run/codex.sock"
+
+    assert parse(
+        provider, f"{prefix} attach bob --mid-turn --no-wake --native-remote {remote}"
+    ) == AttachCommand("bob", remote, ("mid_turn", "no_wake"))
+    assert parse(provider, f"{prefix} attach --usual") == AttachCommand(None, "", ())
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--native-remote", "bob --yes", "--session x", "--confirm", "--mid-turn=1 bob"],
+)
+def test_an_option_that_is_none_attaches_nothing(words: str) -> None:
+    assert isinstance(parse("claude", f"/agentworks attach {words}"), UsageCommand)
+
+
 @pytest.mark.parametrize(
     ("provider", "prompt"),
     [

@@ -1,0 +1,99 @@
+"""The native way that a person named, as a URI, and their other wishes for mail.
+
+Owns the three forms of such a URI and how wishes are kept with an attachment.
+Promises that a URI which is not whole and plain is nobody's way: an absolute path
+in one spelling, and nothing after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from bridge.core.records import Want
+
+# What a system takes in one call is far less; this bounds what is shown.
+PATH_LIMIT = 512
+
+ROUTES = {
+    "claude+session": "claude_session",
+    "unix": "codex_app_server",
+    "desktop+unix": "codex_desktop",
+}
+"""The route of each scheme, as offers and attachments keep it."""
+
+PROVIDERS = {"claude+session": "claude", "unix": "codex", "desktop+unix": "codex"}
+"""The provider whose chats each scheme leads to."""
+
+_MARK = "://"
+
+
+class Remote(Struct, frozen=True):
+    """One named way: the `scheme`, and the absolute `path` of a socket or file."""
+
+    scheme: str
+    path: str
+
+    @property
+    def uri(self) -> str:
+        """As the person wrote it."""
+        return f"{self.scheme}{_MARK}{self.path}"
+
+    @property
+    def route(self) -> str:
+        """The kind of way it is, as in a provider's ROUTES."""
+        return ROUTES[self.scheme]
+
+    @property
+    def provider(self) -> str:
+        """Whose chats it leads to."""
+        return PROVIDERS[self.scheme]
+
+
+def parsed(uri: str) -> Remote:
+    """The way that a URI names; ValueError says in a few words what is wrong."""
+    scheme, mark, path = uri.partition(_MARK)
+    if not mark or scheme not in ROUTES:
+        raise ValueError(f"it begins with none of {_named(ROUTES)}")
+    if not path.startswith("/"):
+        raise ValueError("its path is not absolute (three slashes, then the path)")
+    if len(path) > PATH_LIMIT or not path.isprintable() or "%" in path:
+        raise ValueError("its path is too long, or holds what no such path holds")
+    if any(part in ("", ".", "..") for part in path[1:].split("/")):
+        raise ValueError("its path is not in its plain form")
+    return Remote(scheme, path)
+
+
+def named(wants: Iterable[str]) -> Remote | None:
+    """The way that the person named for this attachment, or None."""
+    for want in wants:
+        if _MARK in want:
+            return parsed(want)
+    return None
+
+
+def without_process(wants: Iterable[str]) -> tuple[str, ...]:
+    """The wishes that hold on in another process: a session's file is one process's."""
+    return tuple(want for want in wants if not want.startswith("claude+session:"))
+
+
+def wishes(
+    former: Sequence[str], chosen: Sequence[str] | None, uri: str
+) -> tuple[str, ...]:
+    """What an attachment keeps after an attach.
+
+    `chosen` are the Want words of this attach: None keeps the former ones, an empty
+    one is the wish for the usual, which ends a named way too. `uri` names a way;
+    empty keeps the former one.
+    """
+    words = [want for want in former if _MARK not in want]
+    way = [want for want in former if _MARK in want]
+    if chosen is not None:
+        words = [want.value for want in Want if want.value in chosen]
+        way = way if chosen else []
+    return (*words, *([uri] if uri else way))
+
+
+def _named(schemes: Iterable[str]) -> str:
+    return ", ".join(f"{scheme}:///" for scheme in schemes)

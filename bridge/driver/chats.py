@@ -1,0 +1,200 @@
+"""Which live chat the person means, by its id, its process or its native way.
+
+Promises that a chat is chosen by what its own process says or by what its hooks
+said, both verified now, and never by a name, a folder or an age.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import trio
+from msgspec import Struct
+
+from bridge.core import remotes
+from bridge.core.caller import ProcessFacts
+from bridge.core.records import ProcessKey
+from bridge.driver.bridge import Bridge
+from bridge.errors import EXIT_USAGE, Refused
+from bridge.local import requests
+from bridge.providers import claude_registration, discovery, process
+from bridge.providers.known import provider_named
+
+_REGISTRATION = re.compile(r"/sessions/([1-9][0-9]{0,9})\.json")
+
+
+class Chosen(Struct, frozen=True):
+    """One exact chat: provider, session, and the process that has it open."""
+
+    provider: str
+    session_id: str
+    key: ProcessKey
+
+
+async def live(bridge: Bridge) -> list[discovery.LiveSession]:
+    """Every open chat that says so; hundreds of processes are read beside the hooks."""
+
+    def look() -> list[discovery.LiveSession]:
+        return discovery.live_sessions(
+            process.pids_of_user(), process.facts_of, process.marks_of
+        )
+
+    return await trio.to_thread.run_sync(look)
+
+
+async def chosen(bridge: Bridge, request: requests.Attach) -> Chosen:
+    """The chat that this attach means; raises Refused."""
+    remote = checked_remote(request.native_remote, request.provider)
+    provider = request.provider or (remote.provider if remote else "claude")
+    provider_named(provider)
+    if remote is not None and not request.session_id:
+        raise _refused_remote(
+            "it needs the chat's own id as well",
+            "Give it with --session UUID.",
+        )
+    if remote is not None and remote.scheme == "claude+session":
+        return _by_registration(remote, request)
+    if request.native_pid:
+        return _by_pid(provider, request)
+    return await _by_session(bridge, provider, request.session_id)
+
+
+# ---- a way that the person named -----------------------------------------------------
+
+
+def checked_remote(uri: str, provider: str = "") -> remotes.Remote | None:
+    """The way that a URI names, None for no URI; raises Refused with the reason."""
+    if not uri:
+        return None
+    try:
+        remote = remotes.parsed(uri)
+    except ValueError as error:
+        raise _refused_remote(
+            str(error),
+            "Give claude+session:///…/sessions/PID.json, unix:///SOCKET or "
+            "desktop+unix:///SOCKET.",
+        ) from error
+    if provider not in ("", remote.provider):
+        raise _refused_remote(
+            f"it leads to {remote.provider}, not to {provider}",
+            f"Leave --provider out, or give --provider {remote.provider}.",
+        )
+    return remote
+
+
+def check_own(remote: remotes.Remote, session_id: str, facts: ProcessFacts) -> None:
+    """This way can lead to this chat in this very process; raises Refused.
+
+    A socket is verified by its route, each time it is used.
+    """
+    if remote.scheme == "claude+session":
+        _check_registered(remote, session_id, facts)
+
+
+def _by_registration(remote: remotes.Remote, request: requests.Attach) -> Chosen:
+    """The live process whose own registration is exactly this file."""
+    match = _REGISTRATION.search(remote.path)
+    if match is None or match.end() != len(remote.path):
+        raise _refused_remote(
+            "it does not end in /sessions/PID.json",
+            "It is the file in which Claude Code registers the chat's process.",
+        )
+    facts = _own_process(int(match.group(1)))
+    if request.native_pid not in (0, facts.pid):
+        raise _refused_remote("--native-pid names another process", "Leave it out.")
+    _check_registered(remote, request.session_id, facts)
+    return Chosen(remote.provider, request.session_id, process.key_of(facts))
+
+
+def _check_registered(
+    remote: remotes.Remote, session_id: str, facts: ProcessFacts
+) -> None:
+    if discovery.program_of(facts) != remote.provider:
+        raise _other_program(facts, remote.provider)
+    environment = process.marks_of(facts.pid)
+    registration = claude_registration.registration_of(facts, environment)
+    if registration is None:
+        raise _refused_remote(
+            "the file does not belong to that process, or is not of its start",
+            "Look for the chat's file anew: a killed process leaves its file behind.",
+        )
+    if registration.session_id != session_id:
+        raise _refused_remote(
+            "that process has another chat open now",
+            "Choose the chat from the list: agentworks attach",
+        )
+    inbox = claude_registration.inbox_of(facts, environment, session_id)
+    if inbox is None:
+        raise _refused_remote(
+            "that version of Claude Code offers no such way",
+            "Attach without --native-remote: messages come when a turn ends.",
+        )
+    if os.path.realpath(inbox.file) != os.path.realpath(remote.path):
+        raise _refused_remote("that process registers in another file", "")
+
+
+def _refused_remote(why: str, hint: str) -> Refused:
+    return Refused(
+        "bad_native_remote",
+        f"The way named with --native-remote was not taken, since {why}. Nothing was "
+        "attached.",
+        hint,
+        exit_code=EXIT_USAGE,
+    )
+
+
+# ---- a process, a session ------------------------------------------------------------
+
+
+def _own_process(pid: int) -> ProcessFacts:
+    facts = process.facts_of(pid)
+    if facts is None or facts.uid != os.geteuid():
+        raise Refused(
+            "no_such_process",
+            f"There is no process {pid} of yours, so nothing was attached.",
+            "Check the number: ps -u $USER",
+        )
+    return facts
+
+
+def _by_pid(provider: str, request: requests.Attach) -> Chosen:
+    facts = _own_process(request.native_pid)
+    key = process.key_of(facts)
+    if provider == "script":
+        return Chosen(provider, key.text(), key)
+    if discovery.program_of(facts) != provider:
+        raise _other_program(facts, provider)
+    found = discovery.live_session(facts, process.marks_of)
+    session_id = request.session_id or (found.session_id if found else "")
+    if not session_id or (found is not None and found.session_id != session_id):
+        raise _no_session(provider)
+    return Chosen(provider, session_id, key)
+
+
+async def _by_session(bridge: Bridge, provider: str, session_id: str) -> Chosen:
+    for each in await live(bridge):
+        if each.provider == provider and each.session_id == session_id:
+            return Chosen(provider, session_id, process.key_of(each.process))
+    known = bridge.roster.known(provider, session_id)
+    if known is not None and process.is_alive(known.record.process_key):
+        return Chosen(provider, session_id, known.record.process_key)
+    raise _no_session(provider)
+
+
+def _other_program(facts: ProcessFacts, provider: str) -> Refused:
+    return Refused(
+        "other_program",
+        f"Process {facts.pid} ({facts.name}) is not {provider}, so nothing was "
+        "attached.",
+        "Give the pid of the program itself, or use --provider script.",
+    )
+
+
+def _no_session(provider: str) -> Refused:
+    return Refused(
+        "no_such_session",
+        f"No live {provider} chat with that session was found, so nothing was "
+        "attached.",
+        "List them: agentworks attach; or type the attach command in the chat.",
+    )
