@@ -1,11 +1,11 @@
 #!/usr/bin/python3 -IS
 """pipe: the MCP child of a coding agent's program, a pipe to the bridge and back.
 
-    pipe mcp <provider>
+    pipe mcp <provider> [channel]
 
 Owns the lines between the host's stdin and stdout and <state>/run/bridge.sock,
-found from this program's own place, and reads `method` and `id` of them (and the
-handshake's protocol version). Promises that it survives a restart of the bridge:
+found from this program's own place, and reads `method`, `id` and the handshake's
+version of them; `channel`: the bridge may push. It survives a restart of the bridge:
 the host's handshake is played again and every request answered once: a call whose
 connection died with "outcome unknown", since the bridge may have done it; lists and
 pings are asked again. With no bridge the handshake still succeeds, and every tool
@@ -35,9 +35,10 @@ NOT_RUNNING = (
     ' nothing was sent or read. Ask the person to start it with: agentworks up"}'
 )
 HANDSHAKE = (
-    '"result":{"protocolVersion":VERSION,"capabilities":{"tools":{"listChanged":true}},'
-    '"serverInfo":{"name":"agentworks","version":"0"}}'
+    '"result":{"protocolVersion":VERSION,"capabilities":{MORE"tools":{"listChanged":'
+    'true}},"serverInfo":{"name":"agentworks","version":"0"}}'
 )
+CHANNEL = '"experimental":{"claude/channel":{}},'
 OUTCOME_UNKNOWN = (
     "The AgentWorks bridge went away during this call, so its outcome is unknown: it"
     " may have happened. To send or reply, call again with the same submission_id,"
@@ -152,14 +153,11 @@ def split(partial: bytes, chunk: bytes, limit: int) -> tuple[list[bytes | None],
 
 
 class Pipe:
-    """One host, and the bridge as long and as often as it is there.
+    """One host, and the bridge while it is there; `folder` ends with a slash."""
 
-    `folder` is where this program lies, with a slash.
-    """
-
-    def __init__(self, folder: str, provider: str) -> None:
-        self.folder = folder
-        self.header = f"AW1 mcp {provider} 0\n".encode()
+    def __init__(self, folder: str, provider: str, more: list[str]) -> None:
+        self.folder, self.is_channel = folder, bool(more)
+        self.header = " ".join(["AW1 mcp", provider, "0", *more]).encode() + b"\n"
         self.parent = posix.getppid()
         self.from_host, self.to_host = b"", bytearray()
         self.from_bridge, self.to_bridge = b"", bytearray()
@@ -248,7 +246,8 @@ class Pipe:
         key, method = key_of(message), message.get("method")
         if method == "initialize":
             self.version = version_in(message.get("params")) or "2025-06-18"
-            body = HANDSHAKE.replace("VERSION", quote(self.version))
+            body = HANDSHAKE.replace("MORE", CHANNEL if self.is_channel else "")
+            body = body.replace("VERSION", quote(self.version))
         elif method == "tools/list":
             body = f'"result":{self.installed_tools()}'
         elif method == "tools/call":
@@ -384,9 +383,10 @@ class Pipe:
 def main(words: list[str]) -> None:
     """Run until the host is gone; raises SystemExit."""
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    if len(words) != 3 or words[1] != "mcp" or not words[2].isidentifier():
-        raise SystemExit("usage: pipe mcp <provider>")
-    pipe = Pipe(own_folder(words[0]), words[2])
+    is_usual = len(words) > 2 and words[1] == "mcp" and words[2].isidentifier()
+    if not is_usual or words[3:] not in ([], ["channel"]):
+        raise SystemExit("usage: pipe mcp <provider> [channel]")
+    pipe = Pipe(own_folder(words[0]), words[2], words[3:])
     while True:
         try:
             pipe.turn()

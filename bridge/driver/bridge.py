@@ -31,6 +31,7 @@ from bridge.errors import (
 )
 from bridge.log import Log
 from bridge.paths import Paths
+from bridge.routes.claude_channel import Channel
 from bridge.routes.way import Way
 from bridge.store.journal import Journal
 from bridge.store.leases import Leases
@@ -53,7 +54,8 @@ class Bridge:
     time choose a name; `storage_troubles` holds, by kind of work, the sentence of
     the last try that found no room or another program in the way. `may_wake`: the
     person lets messages start turns; `adapters` are the extensions of ours that are
-    connected, by provider, session and process.
+    connected, by provider, session and process, and `channels` the MCP children that
+    may push, by their program's process.
     """
 
     paths: Paths
@@ -80,6 +82,7 @@ class Bridge:
     broken: StorageBroken | None = None
     may_wake: bool = True
     adapters: dict[tuple[str, str, ProcessKey], Way] = field(default_factory=dict)
+    channels: dict[ProcessKey, Channel] = field(default_factory=dict)
     attaching: trio.Lock = field(default_factory=trio.Lock)
 
     def new_queue(self, record: Attachment) -> AttachmentQueue:

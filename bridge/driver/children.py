@@ -1,5 +1,7 @@
 """One MCP child: its tools are the verbs of the session its host names.
 
+A child that was asked to push is a channel too (channels.py).
+
 Promises that a tool acts for the session of the host's own word, never of an
 argument, and that a chat which is not attached is told how it could be.
 """
@@ -15,7 +17,7 @@ import trio
 from bridge.core import loopguard, texts
 from bridge.core.caller import ChildCaller, child_caller
 from bridge.core.visible import visible
-from bridge.driver import identity, verbs
+from bridge.driver import channels, identity, verbs
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError, Refused
@@ -41,11 +43,17 @@ async def serve_child(bridge: Bridge, connection: Connection) -> None:
                 raise Refused(caller.code, caller.reason, caller.hint)
             queue = _queue(bridge, caller, asked.meta)
             answer = await verbs.perform(bridge, queue, asked.verb, asked.arguments)
+            channels.heard_answer(bridge, process.key_of(caller.process), asked.verb)
         except BridgeError as error:
             return ToolOutcome(visible(error.sentence()), is_error=True)
         return ToolOutcome(msgspec.json.encode(answer).decode(), is_error=False)
 
-    await serve_mcp(connection.stream, connection.take_received(), call)
+    first_bytes = connection.take_received()
+    if not channels.is_asked_for(connection.header, caller):
+        await serve_mcp(connection.stream, first_bytes, call)
+        return
+    with channels.opening(bridge, caller) as opened:
+        await serve_mcp(connection.stream, first_bytes, call, opened)
 
 
 def _queue(

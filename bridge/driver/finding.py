@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from bridge.core import remotes
 from bridge.core.caller import ProcessFacts
+from bridge.driver import channel_ways
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError
@@ -57,4 +58,9 @@ async def _claude_session(
     return way if await way.is_open() else None
 
 
-FINDERS: Mapping[str, Find] = MappingProxyType({"claude_session": _claude_session})
+FINDERS: Mapping[str, Find] = MappingProxyType(
+    {
+        "claude_channel": channel_ways.claude_channel,
+        "claude_session": _claude_session,
+    }
+)

@@ -2,7 +2,7 @@
 
 Owns the grammar and nothing else: no socket, no clock. Promises that any bytes
 become either a header or Invalid, that no more than HEADER_LIMIT bytes are kept
-while a header is incomplete, and that words after the length are ignored, so
+while a header is incomplete, and that no word after the length is ever needed, so
 that a later version can add some. The first released bytes are for ever.
 """
 
@@ -36,11 +36,16 @@ _STREAMS = ("stdout", "stderr")
 
 
 class Header(Struct, frozen=True):
-    """One header line; `length` is the body's length in bytes."""
+    """One header line; `length` is the body's length in bytes.
+
+    `more` are the words after it: `channel` of an MCP child whose host was asked to
+    take messages by itself. Who does not know a word leaves it.
+    """
 
     verb: str
     words: tuple[str, ...] = ()
     length: int = 0
+    more: tuple[str, ...] = ()
 
 
 def parse_header(line: bytes) -> Header:
@@ -59,7 +64,8 @@ def parse_header(line: bytes) -> Header:
     words = tuple(rest[:count])
     if not all(map(_WORD.fullmatch, words)):
         raise _garbage("a word of its header is empty or not printable")
-    return Header(verb, words, int(rest[count]))
+    more = tuple(word for word in rest[count + 1 :] if _WORD.fullmatch(word))
+    return Header(verb, words, int(rest[count]), more)
 
 
 def format_frame(verb: str, words: tuple[str, ...] = (), body: bytes = b"") -> bytes:

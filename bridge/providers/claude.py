@@ -19,7 +19,7 @@ from bridge.providers import host_json, programs
 
 NAME = "claude"
 TITLE = "Claude Code"
-ROUTES: tuple[str, ...] = ("claude_session", "hook")
+ROUTES: tuple[str, ...] = ("claude_session", "claude_channel", "hook")
 OFFERS_AT: frozenset[HookEvent] = frozenset({HookEvent.TURN_ENDED})
 HAS_ONE_CHAT = True
 HAS_MANY_CHATS = False

@@ -4,7 +4,8 @@ Owns the lines between the child and the SDK. Promises that no text of an
 exception reaches a host; that arguments are checked before a verb sees them; that
 a host which asks too much at once is not read until it is served; that nothing
 is ever asked of the host, whose request ids would be mixed up by a new session;
-and that the session ends with its stream.
+that nothing is pushed where it was not asked for; and that the session ends with
+its stream.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import anyio
 import mcp_types as types
@@ -26,13 +28,14 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from msgspec import Struct
 from pydantic import ValidationError
 
-from bridge.errors import BridgeError
+from bridge.errors import BridgeError, Unavailable, Unknown
 from bridge.tools import catalog
 
 LINE_LIMIT = 1024 * 1024  # bytes of one line of the host
 CALLS_LIMIT = 32  # in flight for each child; then its lines wait
 CALL_S = 60.0  # longer than any verb's own deadlines
 SEND_S = 60.0  # a host may be stopped for a while; then its child connects again
+PUSH_S = 2.0  # for what was not asked for: mail has other ways too
 _CHUNK = 64 * 1024
 _INSTRUCTIONS = (
     "Messages between this chat and other agents of the same person. The tools work "
@@ -73,26 +76,35 @@ class ToolOutcome(Struct, frozen=True):
 
 
 Call: TypeAlias = Callable[[ToolCall], Awaitable[ToolOutcome]]
+# What a host is told of a server that may push into the chat.
+_CHANNEL: dict[str, dict[str, Any]] = {"claude/channel": {}}
 
 
-async def serve_mcp(stream: trio.abc.Stream, first_bytes: bytes, call: Call) -> None:
+async def serve_mcp(
+    stream: trio.abc.Stream,
+    first_bytes: bytes,
+    call: Call,
+    opened: Callable[[Output], None] | None = None,
+) -> None:
     """Serve until the child or its stream ends; `call` does what a tool does.
 
-    `first_bytes` were read already. Never closes the stream.
+    `first_bytes` were read already. Never closes the stream. With `opened` it is a
+    channel, and that is called when the host may be pushed to.
     """
     server = _server(call)
     to_server, from_host = anyio.create_memory_object_stream[
         SessionMessage | Exception
     ]()
     to_host, from_server = anyio.create_memory_object_stream[SessionMessage](16)
-    session = _Session(to_server, to_host.clone())
     options = server.create_initialization_options(
-        NotificationOptions(tools_changed=True)
+        NotificationOptions(tools_changed=True), _CHANNEL if opened else {}
     )
-    with to_server, session.to_host, from_host, from_server:
-        async with trio.open_nursery() as nursery:
-            scope = nursery.cancel_scope
-            nursery.start_soon(_until_broken, scope, session.write, stream, from_server)
+    async with trio.open_nursery() as nursery:
+        scope = nursery.cancel_scope
+        output = Output(stream, scope.cancel)
+        session = _Session(to_server, to_host.clone(), output, opened)
+        with to_server, session.to_host, from_host, from_server, output:
+            nursery.start_soon(_until_broken, scope, session.write, from_server)
             nursery.start_soon(_until_broken, scope, session.read, stream, first_bytes)
             await server.run(from_host, to_host, options)
             scope.cancel()
@@ -108,12 +120,69 @@ async def _until_broken(
         scope.cancel()
 
 
+class Output:
+    """The lines to one child, whole and one at a time.
+
+    `is_open`: its host has finished the handshake, and may be pushed to.
+    """
+
+    def __init__(self, stream: trio.abc.SendStream, end: Callable[[], None]) -> None:
+        self._stream = stream
+        self._end = end
+        self._writing = trio.Lock()
+        self.is_open = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_open = False
+
+    async def answer(self, line: str) -> None:
+        """Write a line within SEND_S; raises as the stream does, or TooSlowError."""
+        with trio.fail_after(SEND_S):
+            async with self._writing:
+                await self._stream.send_all(line.encode() + b"\n")
+
+    async def notify(self, method: str, params: Mapping[str, object]) -> None:
+        """Write what nobody asked for, within PUSH_S.
+
+        Raises Unavailable when not a byte of it was written, Unknown when some may
+        have been: then the session ends, for half a line spoils the next one.
+        """
+        line = _notification(method, params)
+        has_begun = False
+        if self.is_open:
+            with trio.move_on_after(PUSH_S), suppress(*_ENDS):
+                async with self._writing:
+                    has_begun = True
+                    await self._stream.send_all(line)
+                    return
+        if not has_begun:
+            raise Unavailable("channel_busy", "the chat's channel takes nothing now")
+        self._end()
+        raise Unknown("channel_broken", "the chat's channel broke in the middle")
+
+
+def _notification(method: str, params: Mapping[str, object]) -> bytes:
+    said = types.JSONRPCNotification(jsonrpc="2.0", method=method, params=dict(params))
+    return said.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+
+
 class _Session:
     """The lines of one child, and how many calls are under way."""
 
-    def __init__(self, to_server: ToServer, to_host: ToHost) -> None:
+    def __init__(
+        self,
+        to_server: ToServer,
+        to_host: ToHost,
+        output: Output,
+        opened: Callable[[Output], None] | None,
+    ) -> None:
         self.to_server = to_server
         self.to_host = to_host
+        self._output = output
+        self._opened = opened
         self._room = trio.Semaphore(CALLS_LIMIT)
         self._calls: dict[types.RequestId, int] = {}
 
@@ -145,6 +214,9 @@ class _Session:
             await self._ask(message)
         elif isinstance(message, types.JSONRPCNotification):
             await self.to_server.send(SessionMessage(message))
+            if message.method == "notifications/initialized" and self._opened:
+                self._output.is_open = True
+                self._opened(self._output)
 
     async def _ask(self, request: types.JSONRPCRequest) -> None:
         """Pass a request on; a call waits here, unread, while there are too many."""
@@ -166,13 +238,13 @@ class _Session:
         refusal = types.JSONRPCError(jsonrpc="2.0", id=id_, error=error)
         await self.to_host.send(SessionMessage(refusal))
 
-    async def write(self, stream: trio.abc.Stream, from_server: FromServer) -> None:
+    async def write(self, from_server: FromServer) -> None:
         """Write what the server says, each line within SEND_S."""
         async for sent in from_server:
             message = sent.message
-            line = message.model_dump_json(by_alias=True, exclude_unset=True)
-            with trio.fail_after(SEND_S):
-                await stream.send_all(line.encode() + b"\n")
+            await self._output.answer(
+                message.model_dump_json(by_alias=True, exclude_unset=True)
+            )
             if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
                 self._settle(message.id)
 

@@ -452,14 +452,47 @@ async def test_it_ends_when_it_is_told_to(pipe: Path) -> None:
             assert await host.process.wait() == -number
 
 
-@pytest.mark.parametrize("words", [("mcp",), ("call", "claude"), ("mcp", "a b")])
+@pytest.mark.parametrize(
+    "words",
+    [("mcp",), ("call", "claude"), ("mcp", "a b"), ("mcp", "claude", "wide channel")],
+)
 async def test_a_wrong_command_line_is_refused(
     pipe: Path, words: tuple[str, ...]
 ) -> None:
     ran = await run(pipe, *words)
 
     assert ran.exit == 1
-    assert ran.stderr == b"usage: pipe mcp <provider>\n"
+    assert ran.stderr == b"usage: pipe mcp <provider> [channel]\n"
+
+
+async def test_a_channel_says_so_behind_the_length_for_bridges_that_know_it(
+    pipe: Path, state: Path
+) -> None:
+    async def script(connection: Connection) -> None:
+        assert await connection.line() == HEADER + b" channel"
+        assert await connection.line() == INITIALIZE
+        await connection.send(says(handshake(), b'{"method":"notifications/x"}'))
+
+    async with (
+        scripted_daemon(state, script),
+        host_of(pipe, "mcp", "claude", "channel") as host,
+    ):
+        await host.say(INITIALIZE)
+
+        assert await host.hear_line() == handshake()
+        assert await host.hear() == {"method": "notifications/x"}
+
+
+@pytest.mark.parametrize("is_channel", [False, True])
+async def test_with_no_bridge_only_a_channel_says_that_it_may_push(
+    pipe: Path, state: Path, is_channel: bool
+) -> None:
+    words = ["mcp", "claude", *(["channel"] if is_channel else [])]
+    async with host_of(pipe, *words) as host:
+        capabilities = (await host.shake_hands())["result"]["capabilities"]
+
+    assert capabilities["tools"] == {"listChanged": True}
+    assert ("claude/channel" in capabilities.get("experimental", {})) is is_channel
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

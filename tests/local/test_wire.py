@@ -34,7 +34,11 @@ WORD = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1
         (b"AW1 printed 0", Header("printed", (), 0)),
         (b"AW1 unprinted 0", Header("unprinted", (), 0)),
         (b"AW1 reply 2", Header("reply", (), 2)),
-        (b"AW1 hook claude Stop 12 and more", Header("hook", ("claude", "Stop"), 12)),
+        (
+            b"AW1 hook claude Stop 12 and more",
+            Header("hook", ("claude", "Stop"), 12, ("and", "more")),
+        ),
+        (b"AW1 mcp claude 0 channel", Header("mcp", ("claude",), 0, ("channel",))),
         (b"AW1 call 0 ", Header("call", (), 0)),
         (b"AW1 call 0009999999", Header("call", (), 9_999_999)),
     ],

@@ -16,9 +16,16 @@ import trio.testing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.errors import Refused
+from bridge.errors import Refused, Unavailable, Unknown
 from bridge.tools.catalog import TOOLS, listing
-from bridge.tools.server import CALLS_LIMIT, ToolCall, ToolOutcome, serve_mcp
+from bridge.tools.server import (
+    CALLS_LIMIT,
+    PUSH_S,
+    Output,
+    ToolCall,
+    ToolOutcome,
+    serve_mcp,
+)
 from tests.fakes.scripted_daemon import Connection, scripted_daemon
 from tests.hooks.conftest import HOOKS, with_first_line
 from tests.hooks.host import LIST_CHANGED, host_of
@@ -84,12 +91,16 @@ class Child:
 
 
 @asynccontextmanager
-async def session(call: Call = echo, greet: bool = True) -> AsyncIterator[Child]:
+async def session(
+    call: Call = echo,
+    greet: bool = True,
+    opened: Callable[[Output], None] | None = None,
+) -> AsyncIterator[Child]:
     """One session; leaving ends the stream and waits for the session's end."""
     ours, theirs = trio.testing.memory_stream_pair()
     child = Child(theirs)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve_mcp, ours, b"", call)
+        nursery.start_soon(serve_mcp, ours, b"", call, opened)
         if greet:
             await child.ask(initialize())
             await child.say(INITIALIZED)
@@ -404,3 +415,100 @@ async def test_a_chat_goes_on_when_the_bridge_dies_in_the_middle_of_a_call(
     assert (lost["id"], lost["error"]["code"]) == (1, -32000)
     assert changed == LIST_CHANGED
     assert served["result"]["content"][0]["text"] == "peers {}"
+
+
+# ---- pushing -------------------------------------------------------------------
+
+PUSHED = {"content": "Ready.", "meta": {"message_id": "msg-1"}}
+
+
+async def test_only_a_channel_says_that_it_may_push() -> None:
+    async with session(greet=False) as child:
+        plain = (await child.ask(initialize()))["capabilities"]
+    async with session(greet=False, opened=lambda output: None) as child:
+        pushing = (await child.ask(initialize()))["capabilities"]
+
+    assert not plain.get("experimental")
+    assert pushing["experimental"] == {"claude/channel": {}}
+    assert pushing["tools"] == plain["tools"]
+
+
+async def test_what_is_pushed_is_one_line_between_the_answers() -> None:
+    ports: list[Output] = []
+    async with session(opened=ports.append) as child:
+        await child.ask(message(1, "tools/list"))
+        (port,) = ports
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(port.notify, "notifications/claude/channel", PUSHED)
+            pushed = await child.hear()
+        assert (await child.ask(message(2, "tools/list")))["tools"]
+
+    assert pushed == {
+        "jsonrpc": "2.0",
+        "method": "notifications/claude/channel",
+        "params": PUSHED,
+    }
+    assert not port.is_open
+
+
+async def test_nothing_is_pushed_before_the_handshake_or_after_the_end() -> None:
+    ports: list[Output] = []
+    async with session(greet=False, opened=ports.append) as child:
+        await child.ask(initialize())
+        await trio.testing.wait_all_tasks_blocked()
+        assert ports == []
+        await child.say(INITIALIZED)
+        await child.ask(message(1, "tools/list"))
+
+    (port,) = ports
+    with pytest.raises(Unavailable):
+        await port.notify("notifications/claude/channel", PUSHED)
+
+
+class Stuck(trio.abc.SendStream):
+    """Takes nothing, or takes nothing for ever."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self._error = error
+
+    async def send_all(self, data: object) -> None:
+        if self._error is not None:
+            raise self._error
+        await trio.sleep_forever()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.sleep_forever()
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("error", [None, trio.BrokenResourceError()])
+async def test_a_push_that_broke_is_unsure_and_ends_the_session(
+    error: Exception | None, autojump_clock: trio.testing.MockClock
+) -> None:
+    ended: list[bool] = []
+    output = Output(Stuck(error), lambda: ended.append(True))
+    output.is_open = True
+
+    with pytest.raises(Unknown):
+        await output.notify("notifications/claude/channel", PUSHED)
+
+    assert ended == [True]
+
+
+async def test_a_push_behind_an_answer_that_is_stuck_was_not_begun(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    ended: list[bool] = []
+    output = Output(Stuck(), lambda: ended.append(True))
+    output.is_open = True
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(output.answer, "{}")
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(Unavailable):
+            await output.notify("notifications/claude/channel", PUSHED)
+        nursery.cancel_scope.cancel()
+
+    assert trio.current_time() == PUSH_S
+    assert ended == []
