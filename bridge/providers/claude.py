@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from bridge.core.caller import HookEvent, HookInput, ProcessFacts
@@ -67,6 +68,9 @@ def read_hook(event_word: str, stdin: bytes) -> HookInput:
     with `prompt` as `/agentworks <what was typed after it>`. Raises Invalid.
     """
     said = host_json.read(NAME, event_word, stdin)
+    # Cursor runs Claude Code's hooks too; for it there are hooks of its own.
+    if said.cursor_version is not UNSET:
+        raise host_json.invalid(NAME, "was run by another program")
     # SubagentStop carries the parent's session id: never take it for a turn's end.
     is_subagent = said.agent_id is not None or event_word == "SubagentStop"
     heard = host_json.to_input(NAME, _EVENTS, said, is_subagent)

@@ -34,3 +34,27 @@ def argument_name(facts: ProcessFacts, number: int) -> str:
 def is_script_runner(facts: ProcessFacts) -> bool:
     """Does it run a script of its first argument, as node and bun do?"""
     return program_name(facts) in _SCRIPT_RUNNERS
+
+
+def is_native(facts: ProcessFacts, name: str) -> bool:
+    """Is it the program of this name, started under it?
+
+    With an unreadable program both kernel name and argv[0] must say so.
+    """
+    command = argument_name(facts, 0)
+    if not facts.program:
+        return facts.name == name and command == name
+    return program_name(facts) == name and command in (name, "")
+
+
+def script_of(facts: ProcessFacts) -> str:
+    """The script that a script runner runs, empty for any other program.
+
+    The first argument that is no option. With an unreadable program the command
+    line stands alone: whoever is taken for an agent's program gains nothing.
+    """
+    runner = program_name(facts) if facts.program else argument_name(facts, 0)
+    if runner not in _SCRIPT_RUNNERS:
+        return ""
+    words = (word for word in facts.arguments[1:] if not word.startswith("-"))
+    return next(words, "")
