@@ -89,7 +89,8 @@ class ProviderFound(Struct, frozen=True):
     `shell_marks` are the variables that this provider sets for the commands of
     its agents, and neither for its hooks nor for its MCP children. `has_many_chats`:
     one process of it serves many chats, so that the process alone tells nothing.
-    `is_in_process`: its hooks are code inside of that very process.
+    `is_in_process`: its hooks are code inside of that very process. `is_editor`: its
+    terminals are the person's too, so that below them only a mark tells its agents.
     """
 
     provider: str
@@ -97,6 +98,7 @@ class ProviderFound(Struct, frozen=True):
     shell_marks: frozenset[str] = frozenset()
     has_many_chats: bool = False
     is_in_process: bool = False
+    is_editor: bool = False
 
 
 class Evidence(Struct, frozen=True):
@@ -275,7 +277,8 @@ def _is_nested(found: ProviderFound, evidence: Evidence) -> bool:
     """True unless nothing above the provider speaks of another agent.
 
     A program that starts itself anew (Codex's terminal and its daemon) is one
-    program; an agent that starts one leaves its mark in that one's environment.
+    program; an agent that starts one leaves its mark in that one's environment. An
+    editor above is the person's own terminal unless a mark says otherwise.
     """
     if evidence.marks_at(found.at) is None:
         return True
@@ -283,6 +286,8 @@ def _is_nested(found: ProviderFound, evidence: Evidence) -> bool:
         return True
     own = found.at
     for other in evidence.found[1:]:
+        if other.is_editor:
+            continue
         if other.provider != found.provider or other.at != own + 1:
             return True
         own = other.at
@@ -292,6 +297,13 @@ def _is_nested(found: ProviderFound, evidence: Evidence) -> bool:
 def _own_session(found: ProviderFound, evidence: Evidence) -> OwnSession | Nobody:
     if evidence.marks_at(0) is None:
         return _unreadable("its environment could not be read")
+    if found.is_editor:
+        return Nobody(
+            "no_session",
+            f"The app of {found.provider} has many chats and the person's terminals, "
+            "so the bridge cannot tell whose command this is.",
+            "Type it in the chat itself, or use a terminal outside of the app.",
+        )
     if found.has_many_chats and not evidence.session_id:
         return Nobody(
             "no_session",

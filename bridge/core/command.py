@@ -27,9 +27,9 @@ _PREFIXES = {
     "claude": ("/agentworks", "/agentworks:agentworks"),
     "codex": ("$agentworks", "/agentworks", "/agentworks:agentworks"),
 }
-# Codex has no slash command of ours, so there the plain word counts too, but
-# only where prose can hardly be meant: see _is_prose.
-_PLAIN = {"codex": "agentworks"}
+# Where no slash command of ours is known to reach the hooks the plain word counts
+# too, but only where prose can hardly be meant: see _is_prose.
+_PLAIN = dict.fromkeys(("codex", "cursor", "droid", "kimi", "muse"), "agentworks")
 
 
 _REMOTE = "--native-remote"

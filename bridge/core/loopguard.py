@@ -48,7 +48,7 @@ _POLICIES = {
     # Cursor does not even start a hook at its own limit, 5 unless our entry says so.
     "cursor": Policy(5, only_new=True),
     # Kimi Code takes one continuation in a turn and then asks no hook any more.
-    "kimi": Policy(1),
+    "kimi": Policy(1, shows_sign=False),
     # Antigravity shows no flag; it is asked only when a turn ended by itself.
     "agy": Policy(None, shows_sign=False),
     # Their extensions of ours hand over what waits; they print nothing.

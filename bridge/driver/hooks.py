@@ -32,7 +32,7 @@ from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError, Refused
 from bridge.local.dialogue import HookDialogue, Outcome
 from bridge.providers import process
-from bridge.providers.known import Provider, provider_named
+from bridge.providers.known import Provider, nothing_to_say, provider_named
 
 MAIL_WAIT_S = 2
 # A stop is over within seconds, whatever a host does with what was printed.
@@ -61,6 +61,7 @@ class Hook(Struct, frozen=True):
 
 async def answer_hook(bridge: Bridge, dialogue: HookDialogue) -> None:
     """Serve one hook connection from its first byte to its last word."""
+    dialogue.nothing = nothing_to_say(dialogue.provider)
     try:
         hook = _hear(bridge, dialogue, await dialogue.receive())
     except BridgeError as error:

@@ -14,7 +14,7 @@ from bridge.core.records import ProcessKey
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import EXIT_NOT_ALLOWED, Refused
-from bridge.providers import claude, discovery, process
+from bridge.providers import claude, cursor, discovery, process
 from bridge.providers.claude_registration import registration_of
 from bridge.providers.known import provider_named
 
@@ -89,6 +89,7 @@ def session_of_process(bridge: Bridge, provider: str, facts: ProcessFacts) -> st
 def own_session(bridge: Bridge, caller: OwnSession) -> str:
     """The session that a command below a provider speaks for; raises Refused."""
     if not has_one_chat(caller.provider) and caller.session_id:
+        _require_heard(bridge, caller)
         return caller.session_id
     session_id = session_of_process(bridge, caller.provider, caller.process)
     if caller.session_id and caller.session_id != session_id:
@@ -98,6 +99,18 @@ def own_session(bridge: Bridge, caller: OwnSession) -> str:
             "Run the command again in the chat that is open now.",
         )
     return session_id
+
+
+def _require_heard(bridge: Bridge, caller: OwnSession) -> None:
+    """For Cursor it was never seen that its hooks and its shells name a chat alike."""
+    heard = (process.key_of(caller.process), caller.session_id)
+    if caller.provider == cursor.NAME and heard not in bridge.hooked:
+        raise Refused(
+            "session_unknown",
+            "No hook of this Cursor program has spoken of this chat yet, so the bridge "
+            "cannot tell that it is open there.",
+            "Try again after the next turn in this chat.",
+        )
 
 
 def still_there(provider: str, session_id: str, key: ProcessKey) -> bool:

@@ -22,7 +22,8 @@ SILENCE_S = 0.3  # what a client waits for the daemon before it gives up
 # The client writes to its host and then to us; a host that does not read can
 # hold it until its own deadline, and no longer.
 _LAST_WORD_S = 2.0
-_NOTHING = format_print(Print())  # made once: most hooks are answered with it
+_NOTHING = Print()
+_NOTHING_FRAME = format_print(_NOTHING)  # made once: most hooks are answered with it
 
 
 class Outcome(StrEnum):
@@ -34,11 +35,15 @@ class Outcome(StrEnum):
 
 
 class HookDialogue:
-    """One hook's connection, whose first header is `hook`."""
+    """One hook's connection, whose first header is `hook`.
+
+    `nothing` is what stands for no answer, for a host that takes silence ill.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._promised = trio.current_time() + SILENCE_S
+        self.nothing = _NOTHING
 
     @property
     def provider(self) -> str:
@@ -72,6 +77,7 @@ class HookDialogue:
         Raises Unavailable when the client is gone: then it prints nothing.
         """
         self._promised = trio.current_time() + seconds
+        fallback = fallback if fallback.text else self.nothing
         await self._connection.send(format_wait(seconds, fallback))
 
     async def answer(self, answer: Print) -> Outcome:
@@ -89,8 +95,11 @@ class HookDialogue:
 
     async def silence(self) -> None:
         """Nothing to print; the client closes without a word."""
+        if self.nothing.text:
+            await self.answer(self.nothing)
+            return
         with suppress(Unavailable):
-            await self._connection.send(_NOTHING)
+            await self._connection.send(_NOTHING_FRAME)
 
     async def _last_word(self) -> Outcome:
         by = max(self._promised, trio.current_time()) + _LAST_WORD_S

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from bridge.core.caller import Ancestry, Evidence, ProcessFacts, ProviderFound
 from bridge.errors import Refused
-from bridge.providers import claude, script
+from bridge.providers import claude, cursor, script
 from bridge.providers.claude_registration import registration_of
 from bridge.providers.known import PROVIDERS
 
@@ -118,6 +118,7 @@ def _found(ancestry: Ancestry, is_script: IsScript) -> Iterable[ProviderFound]:
                 provider.SHELL_MARKS,
                 has_many_chats=provider.HAS_MANY_CHATS,
                 is_in_process=provider.IS_IN_PROCESS,
+                is_editor=name == cursor.NAME and cursor.is_app(facts),
             )
 
 

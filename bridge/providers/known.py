@@ -13,7 +13,16 @@ from typing import Protocol
 from bridge.core.caller import HookEvent, HookInput, ProcessFacts
 from bridge.core.render import Budget, Print
 from bridge.errors import Refused
-from bridge.providers import claude, codex, script
+from bridge.providers import (
+    agy,
+    claude,
+    codex,
+    cursor,
+    droid,
+    kimi,
+    muse,
+    script,
+)
 
 
 class Provider(Protocol):
@@ -76,8 +85,24 @@ class Provider(Protocol):
 
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType(
-    {claude.NAME: claude, codex.NAME: codex, script.NAME: script}
+    {
+        agy.NAME: agy,
+        claude.NAME: claude,
+        codex.NAME: codex,
+        cursor.NAME: cursor,
+        droid.NAME: droid,
+        kimi.NAME: kimi,
+        muse.NAME: muse,
+        script.NAME: script,
+    }
 )
+# Hosts for which no answer at all is a broken hook.
+_NOTHING: Mapping[str, Print] = MappingProxyType({agy.NAME: agy.NOTHING})
+
+
+def nothing_to_say(name: str) -> Print:
+    """What a hook of this provider prints that has nothing to say."""
+    return _NOTHING.get(name, Print())
 
 
 def provider_named(name: str) -> Provider:

@@ -133,6 +133,20 @@ async def test_a_client_that_never_reads_is_given_up_in_time(
     assert trio.current_time() - start < 10
 
 
+async def test_a_host_that_takes_silence_ill_is_told_what_stands_for_it() -> None:
+    dialogue, near = await ready()
+    dialogue.nothing = Print(text=b"{}")
+
+    await dialogue.wait(2, Print())
+    assert await near.receive_some() == b"AW1 wait 2 0 stdout 2\n{}"
+    await dialogue.wait(12, Print(text=b"later"))
+    assert await near.receive_some() == b"AW1 wait 12 0 stdout 5\nlater"
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(dialogue.silence)
+        assert await near.receive_some() == b"AW1 print 0 stdout 2\n{}"
+        await near.send_all(b"AW1 printed 0\n")
+
+
 async def test_nothing_is_printed_past_the_promised_time(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

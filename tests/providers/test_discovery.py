@@ -307,5 +307,64 @@ def test_a_dead_process_left_no_session(home: Path) -> None:
     assert discovery.live_session(killed, lambda _: None) is None
 
 
+# ---- Cursor, whose app has the person's terminals too -----------------------------
+
+CURSOR_APP = ("/usr/share/cursor/cursor", "/usr/share/cursor/cursor", "--type=utility")
+_CLI = "/home/user/.local/share/cursor-agent/versions/2026.09.18"
+CURSOR_CLI = (f"{_CLI}/node", "agent", f"{_CLI}/index.js")
+CURSOR_SHELL = {"CURSOR_AGENT": "1", "CURSOR_CONVERSATION_ID": "c-1"}
+
+
+def test_a_hook_of_cursors_app_speaks_for_its_process() -> None:
+    tree = Tree(ASK, SHELL, CURSOR_APP, CURSOR_APP, INIT)
+
+    caller = hook_caller("cursor", tree.evidence())
+
+    assert isinstance(caller, HookCaller)
+    assert not caller.is_nested
+
+
+def test_a_shell_of_a_cursor_agent_is_no_hook() -> None:
+    tree = Tree(ASK, SHELL, CURSOR_APP, INIT, at_0=CURSOR_SHELL, at_1=CURSOR_SHELL)
+
+    assert isinstance(hook_caller("cursor", tree.evidence()), Nobody)
+
+
+@pytest.mark.parametrize("environment", [{}, CURSOR_SHELL])
+def test_below_cursors_app_nobody_is_taken_for_a_chat_or_the_person(
+    environment: Mapping[str, str],
+) -> None:
+    caller = call_caller(Tree(BASH, CURSOR_APP, INIT, at_0=environment).evidence())
+
+    assert isinstance(caller, Nobody)
+    assert caller.code == "no_session"
+    assert "terminal outside of the app" in caller.hint
+
+
+def test_an_agent_in_cursors_terminal_is_the_persons_own() -> None:
+    tree = Tree(ASK, SHELL, CLAUDE, BASH, CURSOR_APP, INIT)
+
+    caller = hook_caller("claude", tree.evidence())
+
+    assert isinstance(caller, HookCaller)
+    assert not caller.is_nested
+
+
+def test_an_agent_that_a_cursor_agent_started_is_nested() -> None:
+    tree = Tree(ASK, SHELL, CLAUDE, BASH, CURSOR_APP, INIT, at_2=CURSOR_SHELL)
+
+    caller = hook_caller("claude", tree.evidence())
+
+    assert isinstance(caller, HookCaller)
+    assert caller.is_nested
+
+
+def test_a_command_of_cursors_cli_names_its_conversation() -> None:
+    caller = call_caller(Tree(BASH, CURSOR_CLI, INIT, at_0=CURSOR_SHELL).evidence())
+
+    assert isinstance(caller, OwnSession)
+    assert (caller.provider, caller.session_id) == ("cursor", "c-1")
+
+
 def test_this_test_is_no_chat() -> None:
     assert live_sessions([os.getpid()], process.facts_of, process.marks_of) == []
