@@ -13,6 +13,7 @@ from bridge.core import remotes
 from bridge.core.caller import ProcessFacts
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
+from bridge.errors import Refused
 from bridge.peer import Peer
 from bridge.providers import codex_server, process
 from bridge.routes.codex_app_server import CodexAppServer
@@ -22,7 +23,10 @@ from bridge.routes.way import Way
 async def app_server(
     bridge: Bridge, queue: AttachmentQueue, facts: ProcessFacts
 ) -> Way | None:
-    """The app-server that serves this chat; raises BridgeError with why not."""
+    """The app-server that serves this chat, or None where there is none to ask.
+
+    Raises Refused or Unavailable with why the one that there is cannot be used.
+    """
     way = _app_server(queue, facts)
     if way is not None:
         await way.check()
@@ -32,7 +36,14 @@ async def app_server(
 def _app_server(queue: AttachmentQueue, facts: ProcessFacts) -> CodexAppServer | None:
     session_id, named = queue.record.session_id, remotes.named(queue.record.wants)
     if codex_server.runs_once(facts):
-        return None
+        if named is None:
+            return None
+        raise Refused(
+            "native_thread",
+            "This chat belongs to codex exec, which ends by itself and may lose what"
+            " is handed to it, so it is not woken.",
+            "Messages still come by its hooks.",
+        )
     own = codex_server.own_socket(facts, process.marks_of(facts.pid) or {})
     if named is not None and not _is_same_place(named.path, own):
         return CodexAppServer(session_id, named.path, _is_server, may_queue=True)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from bridge.core import remotes
 from bridge.core.caller import ProcessFacts
-from bridge.driver import channel_ways
+from bridge.driver import channel_ways, codex_ways
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError
@@ -62,5 +62,6 @@ FINDERS: Mapping[str, Find] = MappingProxyType(
     {
         "claude_channel": channel_ways.claude_channel,
         "claude_session": _claude_session,
+        "codex_app_server": codex_ways.app_server,
     }
 )

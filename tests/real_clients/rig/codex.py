@@ -72,6 +72,7 @@ class CodexRig:
         self._config = self.codex_home / "config.toml"
         self._config.write_text(_CONFIG.format(url=self.model.url))
         self.variables = {"CODEX_HOME": str(self.codex_home)}
+        self._sockets: list[Path] = []
         self.trust(computer.project)
 
     def trust(self, folder: Path) -> None:
@@ -127,17 +128,35 @@ class CodexRig:
             await pane.press_until("2", lambda screen: mark in screen)
             await pane.press_until("Enter", lambda screen: mark not in screen)
         await wait_until(lambda: _is_ready(pane.text()), "a Codex composer", 40)
-        return CodexChat(pane)
+        return CodexChat(name, pane)
 
     async def stop(self) -> None:
         """End everything on the computer, and the daemon's files outside it."""
-        socket = self.codex_home / "app-server-control" / "app-server-control.sock"
-        target = socket.readlink() if socket.is_symlink() else None
+        links = [self.daemon_socket, *self._sockets]
+        targets = [link.readlink() for link in links if link.is_symlink()]
         await self.computer.stop()
         self.model.close()
-        if target is not None:
+        for target in targets:
             target.unlink(missing_ok=True)
             target.with_suffix(".lock").unlink(missing_ok=True)
+
+    def settings(self) -> str:
+        """$CODEX_HOME/config.toml as it is now, the person's trust included."""
+        return self._config.read_text()
+
+    @property
+    def daemon_socket(self) -> Path:
+        """Where the shared app-server of this home listens."""
+        return self.codex_home / "app-server-control" / "app-server-control.sock"
+
+    async def serve(self, name: str) -> tuple[ProcessRow, Path]:
+        """An app-server of the person's own; its process and its socket."""
+        path = self.computer.folder / f"{name}.sock"
+        command = [str(self.program), "app-server", "--listen", f"unix://{path}"]
+        pane = self.computer.open_terminal(f"{name}-server", command, self.variables)
+        await wait_until(path.exists, f"the app-server {name}")
+        self._sockets.append(path)
+        return pane.process(), path
 
     def daemon(self) -> ProcessRow | None:
         """The shared app-server of this home, if one runs."""
@@ -148,9 +167,10 @@ class CodexRig:
 
 
 class CodexChat:
-    """One interactive Codex."""
+    """One interactive Codex; `name` is its terminal's."""
 
-    def __init__(self, pane: Pane) -> None:
+    def __init__(self, name: str, pane: Pane) -> None:
+        self.name = name
         self.pane = pane
         self.process = pane.process()
 
