@@ -111,6 +111,9 @@ _DETACHING_AGAIN = stay(EndLease, OrphanSubmissions, TellServerDetached)
 # Crash: tokens go first, since once the row is gone nobody knows of their file
 # (test_tokens_are_erased_before_the_attachment_is_forgotten).
 _DETACHED = to(DETACHED, EraseTokens, ForgetAttachment)
+# What it showed and the server does not know must outlive it, or the name's next
+# session is shown it again (test_what_a_detach_could_not_tell_is_told_by_the_next).
+_LEAVING = to(REPLACED, SaveAttachment, EraseTokens)
 _DETACHED_AT_ONCE = to(DETACHED, OrphanSubmissions, EraseTokens, ForgetAttachment)
 
 TABLE: dict[AttachmentState, dict[type[Event], Rule[AttachmentState]]] = {
@@ -221,7 +224,7 @@ TABLE: dict[AttachmentState, dict[type[Event], Rule[AttachmentState]]] = {
         OwnAttach: _REFUSE,
         SessionEnded: _NOTHING,
         ProcessGone: _NOTHING,
-        ServerReplaced: _DETACHED,
+        ServerReplaced: _LEAVING,
         ServerRevoked: _DETACHED,
         ServerHeld: _NOTHING,
         Confirmed: _NOTHING,

@@ -24,7 +24,7 @@ from bridge.core.effects import (
     TellServerDetached,
     TellServerOffline,
 )
-from bridge.core.events import DetachFinished, Event
+from bridge.core.events import DetachFinished, Event, ServerReplaced
 from bridge.core.records import AttachmentState
 from bridge.driver import streaming
 from bridge.driver.bridge import Bridge
@@ -141,7 +141,9 @@ async def _tell_detached(bridge: Bridge, queue: AttachmentQueue) -> None:
             await trio.sleep(wait_s)
         else:
             break
-    await step(bridge, queue, DetachFinished(bridge.clock.wall()))
+    at = bridge.clock.wall()
+    is_told = not queue.unsent_receipts()
+    await step(bridge, queue, DetachFinished(at) if is_told else ServerReplaced(at))
 
 
 async def _tell_last_signs(bridge: Bridge, queue: AttachmentQueue) -> None:

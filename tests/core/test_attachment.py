@@ -133,7 +133,7 @@ EXPECTED: dict[str, dict[str, str]] = {
     "detaching": {
         "PersonAttach": "Refuse",
         "OwnAttach": "Refuse",
-        "ServerReplaced": FORGET,
+        "ServerReplaced": "replaced: SaveAttachment EraseTokens",
         "ServerRevoked": FORGET,
         "Unregistered": FORGET,
         "DetachFinished": FORGET,

@@ -10,7 +10,10 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
+from bridge.core.effects import SaveForeignReceipt
 from bridge.core.events import Detach
+from bridge.core.ids import MessageId
+from bridge.core.records import AttachmentState, DeliveryState, Receipt
 from bridge.driver import stepping
 from bridge.errors import Refused
 from tests.driver.virtual import VirtualClock, attached, streaming, virtual_bridge
@@ -66,6 +69,25 @@ async def test_a_lease_that_the_server_does_not_know_is_detached(
 
         assert queue.is_forgotten
         assert len(server.times("att-1")) == 1
+
+
+async def test_what_a_detach_could_not_tell_is_told_by_the_next(
+    autojump_clock: MockClock,
+) -> None:
+    # The name moved to another computer while this one could not be heard.
+    server = RoutedServer(stream=lambda _: streaming())
+    server.scripts["att-1"] = lambda _: refused(410, "gone", state="replaced")
+    server.scripts["receipts"] = lambda _: refused(410, "gone", state="replaced")
+    async with virtual_bridge(server, VirtualClock()) as bridge:
+        queue = await attached(bridge)
+        shown = Receipt(queue.record.attachment_id, MessageId("msg-1"), "offered", 1.0)
+        await queue.commit([SaveForeignReceipt(shown)])
+        await stepping.step(bridge, queue, Detach(bridge.clock.wall()))
+        await trio.sleep(1)
+
+        assert queue.record.state is AttachmentState.REPLACED
+        assert queue.unsent_receipts() == [shown]
+        assert not queue.in_state(DeliveryState.PENDING)
 
 
 async def test_a_login_that_the_server_refuses_is_no_word_about_the_lease(

@@ -39,11 +39,30 @@ from tests.faults.whole.events import (
     SlowDisk,
     Swap,
     TurnEnd,
+    WayFound,
+    WaySays,
 )
 
 Scripts = Mapping[str, Sequence[Event]]
 
 SYSTEM: Scripts = {
+    "what a detach could not tell the server is told by the next session": (
+        Post(is_large=True),
+        Fault("broken", 4),
+        TurnEnd(),
+        Detach(),
+        Replace(shows=False),
+    ),
+    "what a native way may have handed over is not handed over again": (
+        WayFound(),
+        Post(),
+        WaySays("", is_seen=False),
+        Post(),
+        WaySays("unprinted"),
+        WayFound(),
+        TurnEnd(),
+        Say(),
+    ),
     "a message is shown once, whatever crashes around it": (
         Post(),
         TurnEnd(),

@@ -28,6 +28,11 @@ TURN_END = st.builds(happens.TurnEnd, SESSIONS, st.sampled_from([False, False, T
 SAY = st.builds(
     happens.Say, st.sampled_from(["printed", "printed", "unprinted", ""]), st.booleans()
 )
+WAY_SAYS = st.builds(
+    happens.WaySays,
+    st.sampled_from(["printed", "printed", "unprinted", ""]),
+    st.booleans(),
+)
 AGAIN = st.builds(happens.Again, MESSAGES, st.booleans())
 FAULT = st.builds(happens.Fault, st.sampled_from(FAULTS), st.integers(1, 4))
 ATTACH = st.builds(happens.Attach, st.integers(0, 1))
@@ -56,6 +61,11 @@ EVENTS = st.one_of(
         st.just(happens.Read()),
     ),
     st.one_of(
+        st.just(happens.WayFound()),
+        WAY_SAYS,
+        st.just(happens.WayGone()),
+    ),
+    st.one_of(
         st.just(happens.Restart()),
         st.builds(happens.Away, st.sampled_from([1, 8])),
         st.builds(happens.SlowDisk, st.sampled_from([0.0, 0.2, 1.0, 2.5, 4.0])),
@@ -73,6 +83,8 @@ SCRIPTS = scripts(
     (POST, TURN_END, SAY),
     (TURN_END, SAY),
     (POST, TURN_END, FAULT, SAY, ATTACH),
+    (st.just(happens.WayFound()), POST, WAY_SAYS),
+    (st.just(happens.WayFound()), POST, WAY_SAYS, TURN_END, SAY),
     # Shown, not told to the server, and brought again: to the next chat, or to the
     # same one after so long that its row is gone.
     (POST, SHOWN, st.just(happens.Fault()), st.just(happens.Say()), ATTACH),

@@ -169,6 +169,21 @@ class Say(Event, frozen=True):
     is_seen: bool = True
 
 
+class WayFound(Event, frozen=True):
+    """The attached chat has a native way from now on."""
+
+
+class WaySays(Event, frozen=True):
+    """The way that holds an offer answers, as a hook's `Say`."""
+
+    word: str = "printed"
+    is_seen: bool = True
+
+
+class WayGone(Event, frozen=True):
+    """The way leads nowhere any more; of what it holds nothing is known."""
+
+
 class Ack(Event, frozen=True):
     """The agent acknowledges a message, seen or not."""
 

@@ -33,6 +33,11 @@ from tests.faults.whole.line import Line
 from tests.faults.whole.server import MessageServer
 
 
+def to_next_deadline_s() -> float:
+    """How long nothing will happen by itself."""
+    return max(trio.lowlevel.current_statistics().seconds_to_next_deadline, 0.001)
+
+
 class Accepting(trio.abc.Listener[MemoryStream]):
     """The daemon's listening socket."""
 

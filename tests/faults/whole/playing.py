@@ -66,6 +66,7 @@ async def _play(
 
 async def _end_fairly(story: Story) -> None:
     _mend(story)
+    await story.play([happens.WayGone()])
     for _ in range(len(story.chats)):
         await story.play([happens.Say()])
     await _attach(story)

@@ -208,6 +208,8 @@ class MessageServer:
                 return as_json({"offered_through": self.progress})
             case "receipts":
                 return as_json(self._take_receipts(said["receipts"]))
+            case "release":
+                return as_json(self._release(said["message_ids"]))
             case "read":
                 return as_json(self._read(request.url.params))
             case "send":
@@ -287,6 +289,15 @@ class MessageServer:
         unknown = {each["message_id"] for each in signs} - set(by_id)
         recorded = [_recorded(by_id[each["message_id"]]) for each in known]
         return {"recorded": recorded, "unknown": sorted(unknown)}
+
+    def _release(self, asked: list[str]) -> dict[str, Any]:
+        back = {mail.id for mail in self.mail if mail.is_retracted}
+        return {
+            "released": [each for each in asked if each not in back],
+            "withheld": [
+                {"id": each, "reason": "retracted"} for each in asked if each in back
+            ],
+        }
 
     def _read(self, query: Mapping[str, str]) -> dict[str, Any]:
         after, limit = int(query["after"]), int(query["limit"])

@@ -23,9 +23,10 @@ from tests.faults.whole.disk import NAME, Disk
 from tests.faults.whole.events import Event
 from tests.faults.whole.host import Chat, Codex, HookRun
 from tests.faults.whole.letters import Letter, LetterOracle
-from tests.faults.whole.life import Life
+from tests.faults.whole.life import Life, to_next_deadline_s
 from tests.faults.whole.looking import OnDisk, read_disk
 from tests.faults.whole.oracle import OUT, MailOracle
+from tests.faults.whole.way import Ways
 
 DAY_S = 24 * 3600.0
 # What was dealt with is forgotten after that, named or not.
@@ -55,6 +56,7 @@ class Story:
         self.server.on_lease_end = self.oracle.ended_leases.add
         self.chats = [Chat(session) for session in host.SESSIONS]
         self.hooks: list[HookRun] = []
+        self.ways = Ways(self)
         self.broken: AssertionError | None = None
         self.lives = 0
         self.life: Life
@@ -71,7 +73,7 @@ class Story:
         left = seconds
         await self.settle()
         while left > 1e-9:
-            step = min(left, _to_next_deadline_s())
+            step = min(left, to_next_deadline_s())
             self.time.jump(step)
             self.clock.advance(step)
             left -= step
@@ -109,7 +111,7 @@ class Story:
         waited = 0.0
         await self.settle()
         while not holds():
-            step = min(_to_next_deadline_s(), 1.0)
+            step = min(to_next_deadline_s(), 1.0)
             assert waited < _UNWINDING_S, f"it hangs:\n{self.life.log.getvalue()}"
             await self.pass_time(step)
             waited += step
@@ -129,7 +131,8 @@ class Story:
 
     def perhaps_named(self) -> set[str]:
         """Named in an offer that may have been lost on its way: once, and no more."""
-        has_lost_offers = self.lives > 1 or any(hook.is_lost for hook in self.hooks)
+        is_lost = self.ways.were_there or any(hook.is_lost for hook in self.hooks)
+        has_lost_offers = self.lives > 1 or is_lost
         rows = self.on_disk().rows if has_lost_offers else []
         return {row.message for row in rows if row.named}
 
@@ -141,11 +144,20 @@ class Story:
 
     def note_print(self, hook: HookRun) -> None:
         """A hook has a whole print in its hands, as it comes out of the pipe."""
+        self.note_parcel(hook.text)
+
+    def note_parcel(self, text: str) -> None:
+        """An offer is in the hands of a hook or a native way."""
         rows = sorted(self.on_disk().rows, key=lambda row: row.state in OUT)
-        self.letters.is_told(host.refused_in(hook.text))
+        self.letters.is_told(host.refused_in(text))
         disk = {row.message: row for row in rows}
-        shown, named = host.shown_in(hook.text), host.named_in(hook.text)
+        shown, named = host.shown_in(text), host.named_in(text)
         self._witness(lambda: self.oracle.print(shown, named, disk))
+
+    def witness(self, holds: bool, what: str) -> None:
+        """Inside of a task: what must hold."""
+        if not holds:
+            self.broken = self.broken or AssertionError(what)
 
     def _witness(self, look: Callable[[], None]) -> None:
         """Inside of a task; what it finds broken is raised by the story itself."""
@@ -282,7 +294,7 @@ class Story:
     async def _(self, event: happens.Attach) -> None:
         session = host.SESSIONS[event.session % len(host.SESSIONS)]
         wish = attaching.Wish("codex", session, self.key, name="bob", by_hook=True)
-        self._call(lambda bridge: attaching.attach(bridge, wish))
+        self.call(lambda bridge: attaching.attach(bridge, wish))
 
     @happen.register
     async def _(self, event: happens.Detach) -> None:
@@ -293,7 +305,7 @@ class Story:
             arrived = set(self.server.receipts) if is_over else None
             self.oracle.is_detached(lease, arrived)
             self.letters.is_detached()
-            self._call(
+            self.call(
                 lambda bridge: attaching.detach(bridge, queue), self.letters.is_told
             )
 
@@ -332,6 +344,18 @@ class Story:
             )
             await held[0].end(event.word, is_seen=is_seen)
 
+    @happen.register(happens.WayFound)
+    async def _(self, _: Event) -> None:
+        self.ways.found()
+
+    @happen.register
+    async def _(self, event: happens.WaySays) -> None:
+        self.ways.say(event.word, is_seen=event.is_seen)
+
+    @happen.register(happens.WayGone)
+    async def _(self, _: Event) -> None:
+        self.ways.gone()
+
     @happen.register
     async def _(self, event: happens.Ack) -> None:
         queue = self.life.present()
@@ -340,7 +364,7 @@ class Story:
         mail = self.server.mail[event.message % len(self.server.mail)]
         delivery = event.delivery
         self.oracle.says(mail.id, delivery)
-        self._call(
+        self.call(
             lambda bridge: verbs.ack(bridge, queue, mail.id, delivery),
             lambda answer: self.oracle.is_answered(mail.id, delivery),
         )
@@ -349,7 +373,7 @@ class Story:
     async def _(self, event: happens.Read) -> None:
         queue = self.life.present()
         if queue is not None:
-            self._call(
+            self.call(
                 lambda bridge: verbs.read(bridge, queue),
                 lambda answer: self.oracle.is_read(answer["messages"]),
             )
@@ -361,7 +385,7 @@ class Story:
             return
         letter = Letter(event.number, event.target, event.text)
         self.letters.is_tried(letter)
-        self._call(
+        self.call(
             lambda bridge: verbs.send(
                 bridge, queue, letter.target, letter.body, letter.submission_id
             ),
@@ -369,7 +393,7 @@ class Story:
             lambda error: self.letters.is_refused(letter, error),
         )
 
-    def _call(
+    def call(
         self,
         work: Callable[[Bridge], Awaitable[Any]],
         then: Callable[[Any], object] = lambda _: None,
@@ -394,7 +418,3 @@ class Story:
                     then(answer)
 
         life.callers.start_soon(run)
-
-
-def _to_next_deadline_s() -> float:
-    return max(trio.lowlevel.current_statistics().seconds_to_next_deadline, 0.001)
