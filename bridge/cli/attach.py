@@ -103,7 +103,13 @@ def attach(
         _finish(invocation, wish, prepared.sessions, (), _own(invocation, wish))
         return
     rows = _chosen(wish, prepared)
-    done = set_up(invocation, _projects(wish, rows), wish.is_agreed, wish.is_trial)
+    done = set_up(
+        invocation,
+        _projects(wish, rows),
+        wish.is_agreed,
+        wish.is_trial,
+        is_mid_turn="mid_turn" in (wish.wants or ()),
+    )
     attached = () if wish.is_trial else _attach(invocation, wish, rows)
     _finish(invocation, wish, rows, done, attached)
 

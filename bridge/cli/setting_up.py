@@ -18,8 +18,8 @@ from bridge.cli.choosing import agree
 from bridge.cli.invocation import Invocation
 from bridge.core.visible import one_line
 from bridge.errors import Refused
-from bridge.providers import claude_install, codex_install
-from bridge.providers.project_file import apply
+from bridge.providers import claude_install, codex_install, mid_turn
+from bridge.providers.project_file import Plan, apply
 from bridge.service.programs import install_programs
 
 PROGRAMS: Mapping[str, str] = {"claude": "claude", "codex": "codex"}
@@ -45,26 +45,52 @@ def set_up(
     projects: Sequence[tuple[str, Path]],
     is_agreed: bool,
     is_trial: bool,
+    is_mid_turn: bool = False,
 ) -> tuple[SetUp, ...]:
     """Set up each (provider, folder) once; raises Refused when the person says no.
 
-    `is_trial` only shows. A provider without hooks in projects needs nothing.
+    `is_trial` only shows; `is_mid_turn` adds the hook that is asked after each tool
+    call. A provider without hooks in projects needs nothing.
     """
     wanted = [each for each in dict.fromkeys(projects) if each[0] in _INSTALLERS]
     if wanted and not is_trial:
         install_programs(invocation.paths)
     return tuple(
-        _set_up_one(invocation, provider, folder, is_agreed, is_trial)
+        _set_up_one(invocation, provider, folder, is_agreed, is_trial, is_mid_turn)
         for provider, folder in wanted
     )
 
 
 def _set_up_one(
-    invocation: Invocation, provider: str, folder: Path, is_agreed: bool, is_trial: bool
+    invocation: Invocation,
+    provider: str,
+    folder: Path,
+    is_agreed: bool,
+    is_trial: bool,
+    is_mid_turn: bool,
 ) -> SetUp:
-    plan = _INSTALLERS[provider].plan(
-        folder, invocation.paths.state, assets.folder("plugins")
-    )
+    state = invocation.paths.state
+    done = [
+        _carried_out(
+            provider,
+            folder,
+            _INSTALLERS[provider].plan(folder, state, assets.folder("plugins")),
+            is_agreed,
+            is_trial,
+        )
+    ]
+    if is_mid_turn:
+        plan = mid_turn.plan(provider, folder, state)
+        done.append(_carried_out(provider, folder, plan, is_agreed, is_trial))
+    changed = [change.name for plan in done for change in plan.changes]
+    notes = [note for plan in done if plan.changes for note in plan.notes]
+    return SetUp(provider, str(folder), tuple(dict.fromkeys(changed)), tuple(notes))
+
+
+def _carried_out(
+    provider: str, folder: Path, plan: Plan, is_agreed: bool, is_trial: bool
+) -> Plan:
+    """The plan, after the person saw it, agreed to it, and it was written."""
     if plan.changes:
         click.echo(f"Setting up {provider} in {one_line(str(folder))}:", err=True)
         click.echo(plan.diff(), err=True)
@@ -75,9 +101,4 @@ def _set_up_one(
             )
     if not is_trial:
         apply(plan)
-    return SetUp(
-        provider,
-        str(folder),
-        tuple(change.name for change in plan.changes),
-        plan.notes if plan.changes else (),
-    )
+    return plan

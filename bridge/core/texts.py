@@ -18,6 +18,12 @@ ROWS_IN_CHAT = 20
 HOOKS_NOT_LOADED = "hooks not loaded yet"
 """Where `agents` shows the route of a chat that no hook was heard from."""
 
+MID_TURN_HOOK = (
+    "For messages in the middle of a turn its project needs one more hook; if it has "
+    "none yet, run in its folder: agentworks attach --mid-turn"
+)
+"""What a chat says of a wish that needs something in its project."""
+
 _PURPOSE_SHOWN = 60
 _PATH_SHOWN = 4096
 

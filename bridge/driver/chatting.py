@@ -16,6 +16,7 @@ from bridge.core.command import (
     DetachCommand,
     UsageCommand,
 )
+from bridge.core.records import Want
 from bridge.core.visible import visible
 from bridge.driver import attaching, chats, table
 from bridge.driver.bridge import Bridge
@@ -70,7 +71,9 @@ async def _attach(bridge: Bridge, hook: Hook, command: AttachCommand) -> str:
     bridge.note_privileged("attach", f"a prompt in {hook.provider.TITLE}")
     done = await attaching.attach(bridge, wish)
     route = table.route(bridge, done.record)
-    return texts.attached(done.record.name, route, done.waiting, done.is_again)
+    text = texts.attached(done.record.name, route, done.waiting, done.is_again)
+    needs_hook = Want.MID_TURN in (command.wants or ())
+    return f"{text} {texts.MID_TURN_HOOK}" if needs_hook else text
 
 
 def _remote(hook: Hook, command: AttachCommand) -> str:

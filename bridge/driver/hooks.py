@@ -24,6 +24,7 @@ from bridge.core.records import (
     OfferOutcome,
     ProcessKey,
     Receipt,
+    Want,
 )
 from bridge.core.render import Print
 from bridge.driver import chatting, identity, natives, offering, stepping
@@ -43,6 +44,8 @@ _OUTCOMES = {
     Outcome.UNKNOWN: OfferOutcome.UNKNOWN,
 }
 _MAY_BE_TYPED = (HookEvent.PROMPT, HookEvent.COMMAND)
+# A slash command, a shell line, a note, a command of ours: as hosts mark them.
+_COMMANDS = ("/", "!", "#", "$agentworks", "agentworks")
 _SPEAKS_OF_NOW = (HookEvent.SESSION_STARTED, HookEvent.PROMPT, HookEvent.TURN_ENDED)
 
 
@@ -93,6 +96,8 @@ async def _answer(
             await _turn_ended(bridge, dialogue, hook, queue)
         case HookEvent.PROMPT | HookEvent.COMMAND:
             await _prompted(bridge, dialogue, hook, queue)
+        case HookEvent.TOOL_ENDED if queue is not None and not is_subagent:
+            await _offer_early(bridge, dialogue, hook, queue, Want.MID_TURN)
         case HookEvent.SESSION_STARTED if queue is None:
             await _session_started(bridge, dialogue, hook)
         case HookEvent.SESSION_ENDED if queue is not None and not is_subagent:
@@ -208,15 +213,40 @@ def _occasion(
 ) -> offering.Occasion | None:
     if hearing.verdict not in (Verdict.OFFER, Verdict.ONLY_NEW):
         return None
+    return _due(bridge, hook, queue, hearing.only_since)
+
+
+def _due(
+    bridge: Bridge, hook: Hook, queue: AttachmentQueue, only_since: float | None = None
+) -> offering.Occasion | None:
     occasion = offering.Occasion(
         route="hook",
         budget=hook.provider.BUDGET,
         program=bridge.program,
         roster=queue.others,
-        only_since=hearing.only_since,
+        only_since=only_since,
     )
     due = offering.is_due(queue, occasion, bridge.clock.wall())
     return occasion if due else None
+
+
+async def _offer_early(
+    bridge: Bridge,
+    dialogue: HookDialogue,
+    hook: Hook,
+    queue: AttachmentQueue,
+    wish: Want,
+) -> None:
+    """Before the turn's end, where the person wishes it and the host can do it."""
+    is_wished = wish in queue.record.wants and hook.said.may_drain
+    occasion = None
+    if is_wished and hook.said.event in hook.provider.OFFERS_AT:
+        await offering.settle(queue, bridge.clock)
+        occasion = _due(bridge, hook, queue)
+    if occasion is None:
+        await dialogue.silence()
+    else:
+        await _offer(bridge, dialogue, hook, queue, occasion)
 
 
 async def _offer(
@@ -229,9 +259,11 @@ async def _offer(
     version = identity.version_of(hook.provider.NAME, hook.caller.process)
 
     async def emit(offer_id: OfferId, text: str) -> OfferOutcome:
-        print_ = hook.provider.print_offer(HookEvent.TURN_ENDED, text, version)
+        print_ = hook.provider.print_offer(hook.said.event, text, version)
         outcome = await _answered(bridge, dialogue, print_)
-        if outcome is OfferOutcome.EMITTED:
+        # Elsewhere the turn goes on whether the host used the text or not.
+        has_sign = hook.said.event is HookEvent.TURN_ENDED
+        if has_sign and outcome is OfferOutcome.EMITTED:
             nonce = queue.offer_out.nonce if queue.offer_out else ""
             queue.guard = loopguard.printed(queue.guard, offer_id, nonce)
         return outcome
@@ -278,11 +310,23 @@ async def _prompted(
     if command is not None:
         await chatting.answer_command(bridge, dialogue, hook, command)
         return
-    if queue is not None:
-        async with queue.turn:
-            hearing = loopguard.hear(queue.guard, hook.said, bridge.clock.wall())
-            queue.guard = hearing.guard
-    await dialogue.silence()
+    if queue is None:
+        await dialogue.silence()
+        return
+    async with queue.turn:
+        hearing = loopguard.hear(queue.guard, hook.said, bridge.clock.wall())
+        queue.guard = hearing.guard
+    if hearing.confirmed is not None:
+        queue.native.stir()
+    if hearing.confirmed is not None or not _reaches_model(hook.said):
+        await dialogue.silence()
+    else:
+        await _offer_early(bridge, dialogue, hook, queue, Want.AT_PROMPT)
+
+
+def _reaches_model(said: HookInput) -> bool:
+    """A command of the host's own may run no turn, and what we add would be lost."""
+    return not said.is_subagent and not said.prompt.lstrip().startswith(_COMMANDS)
 
 
 async def _session_started(bridge: Bridge, dialogue: HookDialogue, hook: Hook) -> None:

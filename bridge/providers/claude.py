@@ -21,7 +21,9 @@ from bridge.providers import host_json, programs
 NAME = "claude"
 TITLE = "Claude Code"
 ROUTES: tuple[str, ...] = ("claude_session", "claude_channel", "hook")
-OFFERS_AT: frozenset[HookEvent] = frozenset({HookEvent.TURN_ENDED})
+OFFERS_AT: frozenset[HookEvent] = frozenset(
+    {HookEvent.PROMPT, HookEvent.TOOL_ENDED, HookEvent.TURN_ENDED}
+)
 HAS_ONE_CHAT = True
 HAS_MANY_CHATS = False
 IS_IN_PROCESS = False
@@ -48,6 +50,7 @@ _EVENTS: Mapping[str, HookEvent] = {
     "SessionStart": HookEvent.SESSION_STARTED,
     "UserPromptSubmit": HookEvent.PROMPT,
     "UserPromptExpansion": HookEvent.COMMAND,
+    "PostToolUse": HookEvent.TOOL_ENDED,
     "Stop": HookEvent.TURN_ENDED,
     "SessionEnd": HookEvent.SESSION_ENDED,
 }
@@ -96,16 +99,17 @@ def answers_command_at(version: str) -> HookEvent:
 
 
 def print_offer(event: HookEvent, text: str, version: str = "") -> Print:
-    """An offer at a turn's end; the text reaches the model once and whole.
+    """An offer as context of its own; the text reaches the model once and whole.
 
     `decision: block` would show it twice and call it a standing instruction, so
-    it is only used for a version whose Stop takes no additionalContext. Raises
-    ValueError at any other event: nothing is ever offered there.
+    it is only used at a turn's end, for a version whose Stop takes no
+    additionalContext. Raises ValueError at an event that is not in OFFERS_AT.
     """
-    if event is not HookEvent.TURN_ENDED:
+    if event not in OFFERS_AT:
         raise ValueError(f"no offer is printed at {event}")
     known = _parsed(version)
-    if known is not None and known < _FIRST_WITH_STOP_CONTEXT:
+    is_end = event is HookEvent.TURN_ENDED
+    if is_end and known is not None and known < _FIRST_WITH_STOP_CONTEXT:
         return host_json.printed({"decision": "block", "reason": text})
     return host_json.printed(
         {

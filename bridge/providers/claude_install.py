@@ -2,7 +2,8 @@
 
 Owns the two entries in `.claude/settings.local.json`, for which Claude Code asks
 nothing, and the plugin package that they name, in our own state folder, where
-Claude Code reads it in place. Promises that the project gets nothing else.
+Claude Code reads it in place. Promises that the project gets nothing else, but for
+what a person asks for besides (mid_turn.py).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bridge.errors import Refused
-from bridge.providers import merge, templates
+from bridge.providers import merge, mid_turn, templates
 from bridge.providers.project_file import (
     PackageFile,
     Plan,
@@ -58,6 +59,7 @@ def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
         for path, ours in ((_ENABLED, True), (_MARKETPLACE, _source(state_dir))):
             if after is not None and merge.member(after, path) == ours:
                 after = merge.without(after, path)
+        after = mid_turn.without("claude", after, state_dir)
     return Plan(changes=changes(project, {SETTINGS: before}, {SETTINGS: after}))
 
 

@@ -26,7 +26,9 @@ from bridge.providers import host_json, programs
 NAME = "codex"
 TITLE = "Codex"
 ROUTES: tuple[str, ...] = ("codex_app_server", "hook")
-OFFERS_AT: frozenset[HookEvent] = frozenset({HookEvent.TURN_ENDED})
+OFFERS_AT: frozenset[HookEvent] = frozenset(
+    {HookEvent.PROMPT, HookEvent.TOOL_ENDED, HookEvent.TURN_ENDED}
+)
 HAS_ONE_CHAT = False
 HAS_MANY_CHATS = True
 IS_IN_PROCESS = False
@@ -52,9 +54,12 @@ MARKS = SHELL_MARKS | {
 _EVENTS: Mapping[str, HookEvent] = {
     "SessionStart": HookEvent.SESSION_STARTED,
     "UserPromptSubmit": HookEvent.PROMPT,
+    "PostToolUse": HookEvent.TOOL_ENDED,
     "Stop": HookEvent.TURN_ENDED,
     "SessionEnd": HookEvent.SESSION_ENDED,
 }
+
+_HOST_WORDS = {event: word for word, event in _EVENTS.items()}
 
 # What the released programs are called; anything else that shares the file (its
 # sandbox runs the same file as `codex-linux-sandbox`) is no chat's process.
@@ -86,13 +91,17 @@ def read_hook(event_word: str, stdin: bytes) -> HookInput:
 
 
 def print_offer(event: HookEvent, text: str, version: str = "") -> Print:
-    """An offer at a turn's end: the turn goes on with the text.
+    """An offer: at a turn's end the turn goes on with the text.
 
-    Exactly `decision` and `reason`: one field that Codex does not know and it
-    drops the whole answer. Raises ValueError at any other event.
+    Exactly `decision` and `reason` there: one field that Codex does not know and it
+    drops the whole answer. Elsewhere it is a developer message of its own. Raises
+    ValueError at an event that is not in OFFERS_AT.
     """
-    if event is not HookEvent.TURN_ENDED:
+    if event not in OFFERS_AT:
         raise ValueError(f"no offer is printed at {event}")
+    if event is not HookEvent.TURN_ENDED:
+        named = {"hookEventName": _HOST_WORDS[event], "additionalContext": text}
+        return host_json.printed({"hookSpecificOutput": named})
     return host_json.printed({"decision": "block", "reason": text})
 
 

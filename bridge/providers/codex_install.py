@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bridge.errors import Refused
-from bridge.providers import marked_table, merge, templates
+from bridge.providers import hook_groups, marked_table, mid_turn, templates
 from bridge.providers.project_file import (
     PackageFile,
     Plan,
@@ -75,6 +75,7 @@ def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
     before, notes = _texts(project), []
     with strictly(project / HOOKS):
         hooks, moves_others = _without_hooks(before[HOOKS], source, words)
+        hooks = mid_turn.without("codex", hooks, state_dir)
     with strictly(project / CONFIG):
         config, stays = _without_table(before[CONFIG], _block(source, words))
     skills = {name: _without_skill(before[name]) for name in _SKILLS}
@@ -122,8 +123,7 @@ def groups(source: Path, words: Mapping[str, str]) -> Iterator[tuple[str, object
 
 def _with_hooks(text: str | None, source: Path, words: Mapping[str, str]) -> str | None:
     for event, group in groups(source, words):
-        if text is None or _place(text, event, _commands(group)) is None:
-            text = merge.with_element(text, ("hooks", event), group)
+        text = hook_groups.with_group(text, event, group)
     return text
 
 
@@ -133,38 +133,9 @@ def _without_hooks(
     """The text without our hooks, and whether hooks of others stood after them."""
     moves_others = False
     for event, group in groups(source, words):
-        place = None if text is None else _place(text, event, _commands(group))
-        if text is not None and place is not None:
-            count = len(merge.elements(text, ("hooks", event)))
-            moves_others = moves_others or place[0] + 1 < count
-            text = merge.without(text, ("hooks", event, *_whole(text, event, place)))
+        text, moves = hook_groups.without_group(text, event, group)
+        moves_others = moves_others or moves
     return text, moves_others
-
-
-def _place(text: str, event: str, ours: list[str]) -> tuple[int, int] | None:
-    """Which group of this event has our line, and which of its hooks it is."""
-    for number, group in enumerate(merge.elements(text, ("hooks", event))):
-        for place, command in enumerate(_commands(group)):
-            if command in ours:
-                return number, place
-    return None
-
-
-def _whole(text: str, event: str, place: tuple[int, int]) -> tuple[str | int, ...]:
-    """Our whole group, or only our hook where others were put beside it."""
-    group = merge.elements(text, ("hooks", event))[place[0]]
-    if len(_commands(group)) > 1:
-        return place[0], "hooks", place[1]
-    return (place[0],)
-
-
-def _commands(group: object) -> list[str]:
-    hooks = group.get("hooks") if isinstance(group, dict) else None
-    entries = hooks if isinstance(hooks, list) else []
-    return [
-        str(entry.get("command", "")) if isinstance(entry, dict) else ""
-        for entry in entries
-    ]
 
 
 # ---- the tool server -------------------------------------------------------------

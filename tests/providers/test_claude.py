@@ -209,12 +209,20 @@ def test_any_prompt_arrives_as_it_was(prompt: str) -> None:
 # ---- what is printed -------------------------------------------------------------
 
 
-@given(st.text(max_size=300))
-def test_an_offer_is_the_stop_events_context_and_nothing_else(text: str) -> None:
-    answer = claude.print_offer(HookEvent.TURN_ENDED, text)
-
-    assert said(answer) == {
-        "hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": text}
+@pytest.mark.parametrize(
+    ("event", "word"),
+    [
+        (HookEvent.PROMPT, "UserPromptSubmit"),
+        (HookEvent.TOOL_ENDED, "PostToolUse"),
+        (HookEvent.TURN_ENDED, "Stop"),
+    ],
+)
+@given(text=st.text(max_size=300))
+def test_an_offer_is_the_events_context_and_nothing_else(
+    event: HookEvent, word: str, text: str
+) -> None:
+    assert said(claude.print_offer(event, text)) == {
+        "hookSpecificOutput": {"hookEventName": word, "additionalContext": text}
     }
 
 
@@ -248,7 +256,7 @@ def test_a_typed_command_is_answered_as_a_block(event: HookEvent, word: str) -> 
 
 
 def test_nothing_is_offered_or_blocked_at_another_event() -> None:
-    for event in set(HookEvent) - {HookEvent.TURN_ENDED}:
+    for event in set(HookEvent) - claude.OFFERS_AT:
         with pytest.raises(ValueError, match="no offer"):
             claude.print_offer(event, "x")
     for event in set(HookEvent) - {HookEvent.COMMAND, HookEvent.PROMPT}:

@@ -105,8 +105,18 @@ def test_answers_have_the_two_known_fields_and_no_other(text: str) -> None:
     assert json.loads(codex.print_block(HookEvent.PROMPT, text).text) == expected
 
 
+@pytest.mark.parametrize(
+    ("event", "word"),
+    [(HookEvent.PROMPT, "UserPromptSubmit"), (HookEvent.TOOL_ENDED, "PostToolUse")],
+)
+def test_before_a_turns_end_an_offer_is_context(event: HookEvent, word: str) -> None:
+    assert json.loads(codex.print_offer(event, "x").text) == {
+        "hookSpecificOutput": {"hookEventName": word, "additionalContext": "x"}
+    }
+
+
 def test_nothing_is_printed_at_any_other_event() -> None:
-    for event in set(HookEvent) - {HookEvent.TURN_ENDED}:
+    for event in set(HookEvent) - codex.OFFERS_AT:
         with pytest.raises(ValueError, match="no offer"):
             codex.print_offer(event, "x")
     for event in set(HookEvent) - {HookEvent.PROMPT}:

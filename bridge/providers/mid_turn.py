@@ -1,0 +1,66 @@
+"""The hook that is asked after each tool call: installed only where it was wished.
+
+Owns its one line in the project's own hook file. Promises that a project gets it by
+`attach --mid-turn` alone, since it is started after every tool call of every chat
+there, and that taking our other hooks out takes it out too.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from bridge.providers import hook_groups, merge, templates
+from bridge.providers.project_file import Plan, changes, read, strictly
+
+_TIMEOUT_S = 10
+
+
+class _Place(Struct, frozen=True):
+    """Where a provider reads it, what the event is called, what is to be known."""
+
+    file: str
+    event: str
+    notes: tuple[str, ...] = ()
+
+
+_PLACES = {
+    "claude": _Place(".claude/settings.local.json", "PostToolUse"),
+    "codex": _Place(
+        ".codex/hooks.json",
+        "PostToolUse",
+        ("Codex asks you to trust the new hook at its next start, or type /hooks.",),
+    ),
+}
+
+
+def plan(provider: str, project: Path, state_dir: Path) -> Plan:
+    """What installing it would change; nothing where the provider has no such hook.
+
+    Raises Refused for a file that cannot be edited, with its line.
+    """
+    place = _PLACES.get(provider)
+    if place is None:
+        return Plan()
+    before = read(project, place.file)
+    with strictly(project / place.file):
+        after = hook_groups.with_group(before, place.event, _group(provider, state_dir))
+    found = changes(project, {place.file: before}, {place.file: after})
+    return Plan(changes=found, notes=place.notes if found else ())
+
+
+def without(provider: str, text: str | None, state_dir: Path) -> str | None:
+    """The text of the provider's hook file without it."""
+    event = _PLACES[provider].event
+    hooks = None if text is None else merge.member(text, ("hooks",))
+    if not isinstance(hooks, dict) or not isinstance(hooks.get(event), list):
+        return text  # whatever stands there is not ours
+    return hook_groups.without_group(text, event, _group(provider, state_dir))[0]
+
+
+def _group(provider: str, state_dir: Path) -> object:
+    ask = templates.places(state_dir)["@ASK@"]
+    event = _PLACES[provider].event
+    line = f"[ -x {ask} ] || exit 0; exec {ask} hook {provider} {event}"
+    return {"hooks": [{"type": "command", "command": line, "timeout": _TIMEOUT_S}]}

@@ -1,0 +1,77 @@
+"""The hook after each tool call: there where it was wished, and gone with the rest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from bridge.errors import Refused
+from bridge.providers import claude_install, codex_install, mid_turn
+from bridge.providers.project_file import apply
+
+ROOT = Path(__file__).resolve().parents[2]
+TEMPLATES = ROOT / "packaging" / "plugins"
+FILES = {"claude": ".claude/settings.local.json", "codex": ".codex/hooks.json"}
+INSTALLERS = {"claude": claude_install, "codex": codex_install}
+BOTH = pytest.mark.parametrize(("provider", "installer"), INSTALLERS.items())
+
+
+def lines(project: Path, provider: str) -> list[str]:
+    document = json.loads((project / FILES[provider]).read_text())
+    groups = document.get("hooks", {}).get("PostToolUse", [])
+    return [hook["command"] for group in groups for hook in group["hooks"]]
+
+
+@BOTH
+def test_a_project_gets_one_line_once(
+    tmp_path: Path, provider: str, installer: ModuleType
+) -> None:
+    state = tmp_path / "state"
+    apply(installer.plan(tmp_path, state, TEMPLATES))
+    assert lines(tmp_path, provider) == []
+
+    apply(mid_turn.plan(provider, tmp_path, state))
+
+    ask = f"'{state}/bin/ask'"
+    assert lines(tmp_path, provider) == [
+        f"[ -x {ask} ] || exit 0; exec {ask} hook {provider} PostToolUse"
+    ]
+    assert mid_turn.plan(provider, tmp_path, state).changes == ()
+    assert installer.is_installed(tmp_path, state, TEMPLATES)
+
+
+@BOTH
+def test_it_goes_with_our_other_hooks_and_leaves_those_of_others(
+    tmp_path: Path, provider: str, installer: ModuleType
+) -> None:
+    state = tmp_path / "state"
+    file = tmp_path / FILES[provider]
+    file.parent.mkdir()
+    theirs = '{"hooks":{"PostToolUse":[{"hooks":[{"type":"command","command":"x"}]}]}}'
+    file.write_text(theirs)
+    apply(installer.plan(tmp_path, state, TEMPLATES))
+    apply(mid_turn.plan(provider, tmp_path, state))
+    assert lines(tmp_path, provider)[0] == "x"
+
+    apply(installer.removal(tmp_path, state, TEMPLATES))
+
+    assert json.loads(file.read_text()) == json.loads(theirs)
+
+
+@BOTH
+def test_a_file_that_does_not_parse_is_refused_with_its_line(
+    tmp_path: Path, provider: str, installer: ModuleType
+) -> None:
+    file = tmp_path / FILES[provider]
+    file.parent.mkdir()
+    file.write_text('{\n "hooks": {,}\n}')
+
+    with pytest.raises(Refused, match="line 2"):
+        mid_turn.plan(provider, tmp_path, tmp_path / "state")
+
+
+def test_a_provider_without_such_a_hook_gets_nothing(tmp_path: Path) -> None:
+    assert mid_turn.plan("script", tmp_path, tmp_path / "state").changes == ()
