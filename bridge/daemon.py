@@ -20,6 +20,7 @@ from trio import to_thread
 from bridge.clock import Clock, SystemClock
 from bridge.config import Settings
 from bridge.driver import (
+    adapters,
     calls,
     children,
     computer,
@@ -151,6 +152,8 @@ async def _serve_one(bridge: Bridge, connection: Connection) -> None:
             await serve_calls(connection, answer)
         case "mcp":
             await children.serve_child(bridge, connection)
+        case "route" if len(connection.header.words) == 2:
+            await adapters.serve_route(bridge, connection)
         case verb:
             raise Refused("unknown_verb", f"This bridge does not know {verb!r}.")
 

@@ -18,16 +18,29 @@ from bridge.cli.choosing import agree
 from bridge.cli.invocation import Invocation
 from bridge.core.visible import one_line
 from bridge.errors import Refused
-from bridge.providers import claude_install, codex_install, mid_turn
+from bridge.providers import (
+    claude_install,
+    codex_install,
+    mid_turn,
+    opencode_install,
+    pi_install,
+)
 from bridge.providers.project_file import Plan, apply
 from bridge.service.programs import install_programs
 
-PROGRAMS: Mapping[str, str] = {"claude": "claude", "codex": "codex"}
+PROGRAMS: Mapping[str, str] = {
+    "claude": "claude",
+    "codex": "codex",
+    "opencode": "opencode",
+    "pi": "pi",
+}
 """The providers that are set up in a project, and their program on PATH."""
 
 _INSTALLERS: Mapping[str, ModuleType] = {
     "claude": claude_install,
     "codex": codex_install,
+    "opencode": opencode_install,
+    "pi": pi_install,
 }
 
 

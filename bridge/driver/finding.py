@@ -58,8 +58,17 @@ async def _claude_session(
     return way if await way.is_open() else None
 
 
+async def _adapter(
+    bridge: Bridge, queue: AttachmentQueue, facts: ProcessFacts
+) -> Way | None:
+    """The extension of ours in the very program, if it is connected."""
+    record = queue.record
+    return bridge.adapters.get((record.provider, record.session_id, record.process_key))
+
+
 FINDERS: Mapping[str, Find] = MappingProxyType(
     {
+        "adapter": _adapter,
         "claude_channel": channel_ways.claude_channel,
         "claude_session": _claude_session,
         "codex_app_server": codex_ways.app_server,

@@ -139,12 +139,19 @@ async def _note_session(bridge: Bridge, hook: Hook) -> None:
         return
     if said.event not in _SPEAKS_OF_NOW:
         return
-    bridge.hooked.add((hook.key, said.session_id))
-    if not identity.has_one_chat(hook.provider.NAME):
+    await note_open_chat(bridge, hook.provider.NAME, said.session_id, hook.key)
+
+
+async def note_open_chat(
+    bridge: Bridge, provider: str, session_id: str, key: ProcessKey
+) -> None:
+    """This chat is open in this process; where it has one at a time, no other is."""
+    bridge.hooked.add((key, session_id))
+    if not identity.has_one_chat(provider):
         return
-    bridge.heard[hook.key] = said.session_id
-    for queue in bridge.roster.of_process(hook.key):
-        if queue.record.session_id != said.session_id:
+    bridge.heard[key] = session_id
+    for queue in bridge.roster.of_process(key):
+        if queue.record.session_id != session_id:
             event = SessionEnded(bridge.clock.wall(), "left")
             await stepping.step(bridge, queue, event)
 

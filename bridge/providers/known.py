@@ -21,6 +21,8 @@ from bridge.providers import (
     droid,
     kimi,
     muse,
+    opencode,
+    pi,
     script,
 )
 
@@ -93,6 +95,8 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
         droid.NAME: droid,
         kimi.NAME: kimi,
         muse.NAME: muse,
+        opencode.NAME: opencode,
+        pi.NAME: pi,
         script.NAME: script,
     }
 )

@@ -55,6 +55,7 @@ _POLL_S = 2.0
 MARKS = frozenset(
     {
         "AGENTWORKS_CONFIG",
+        "AGENTWORKS_SESSION_ID",
         "AI_AGENT",
         "ANTIGRAVITY_AGENT",
         "ANTIGRAVITY_CONVERSATION_ID",
@@ -81,6 +82,7 @@ MARKS = frozenset(
         "OPENCODE",
         "OPENCODE_PID",
         "PI_CODING_AGENT",
+        "PI_SESSION_FILE",
         "PI_SESSION_ID",
         "QWEN_CODE_SESSION_ID",
     }

@@ -3,8 +3,8 @@
 Owns the filling in of paths. Promises one stable line for each hook, which only
 changes when the state folder does: a host un-trusts a line that changes. In a
 template `@ASK@` is the hook client as one quoted word of a shell line, `@PIPE@`
-the tool server's path, and `@BLOCK@` what the command's hook prints when nobody
-answers, quoted too.
+the tool server's path, `@PLUGINS@` the folder of our packages, and `@BLOCK@` what
+the command's hook prints when nobody answers, quoted too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from bridge.errors import EXIT_CONFIG, Refused
 from bridge.providers import claude
 
-_PLACE = re.compile("@(?:ASK|PIPE|BLOCK)@")
+_PLACE = re.compile("@(?:ASK|PIPE|PLUGINS|BLOCK)@")
 
 
 def quoted(word: str) -> str:
@@ -42,6 +42,7 @@ def places(state_dir: Path) -> Mapping[str, str]:
     return {
         "@ASK@": quoted(f"{text}/bin/ask"),
         "@PIPE@": f"{text}/bin/pipe",
+        "@PLUGINS@": f"{text}/plugins",
         "@BLOCK@": quoted(claude.FALLBACK_BLOCK),
     }
 
@@ -62,6 +63,12 @@ def filled_package(
             if path.suffix == ".json":
                 content = filled_document(content.decode(), words).encode()
             yield path.relative_to(source).as_posix(), content
+
+
+def script(template: Path, state_dir: Path) -> str:
+    """A template in JavaScript with its paths filled in, each as a literal."""
+    words = {place: json.dumps(path) for place, path in places(state_dir).items()}
+    return str(filled(template.read_bytes().decode(), words))
 
 
 def filled(value: object, words: Mapping[str, str]) -> object:

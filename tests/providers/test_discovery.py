@@ -252,7 +252,7 @@ def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
     with pytest.raises(Refused) as refused:
         provider_named("no such")
 
-    assert "claude, codex, script" in refused.value.hint
+    assert ", ".join(PROVIDERS) in refused.value.hint
 
 
 # ---- live sessions ---------------------------------------------------------------

@@ -21,10 +21,15 @@ from tests.real_clients.house import House, house_on
 from tests.real_clients.rig.claude import ClaudeRig
 from tests.real_clients.rig.codex import CodexRig
 from tests.real_clients.rig.computer import Computer, computer_in
+from tests.real_clients.rig.opencode import OpencodeRig
+from tests.real_clients.rig.pi import PiRig
 from tests.real_clients.rig.programs import (
     claude_program,
     clients_folder,
     codex_program,
+    node_program,
+    opencode_program,
+    pi_program,
 )
 
 _TAIL = 1500
@@ -111,6 +116,26 @@ async def claude(claude_binary: Path, computer: Computer) -> AsyncIterator[Claud
 async def codex(codex_binary: Path, computer: Computer) -> AsyncIterator[CodexRig]:
     """Codex on the computer."""
     rig = CodexRig(computer, codex_binary)
+    try:
+        yield rig
+    finally:
+        await rig.stop()
+
+
+@pytest.fixture
+async def pi(computer: Computer) -> AsyncIterator[PiRig]:
+    """Pi on the computer."""
+    rig = PiRig(computer, _require(node_program()), _require(pi_program()))
+    try:
+        yield rig
+    finally:
+        await rig.stop()
+
+
+@pytest.fixture
+async def opencode(computer: Computer) -> AsyncIterator[OpencodeRig]:
+    """opencode on the computer."""
+    rig = OpencodeRig(computer, _require(opencode_program()))
     try:
         yield rig
     finally:

@@ -106,9 +106,13 @@ class Pane:
 
         await wait_until(pressed, f"the effect of {key} in {self.name}")
 
+    def write(self, text: str) -> None:
+        """Type a text and press nothing after it: a draft."""
+        self._terminals.run("send-keys", "-t", self.name, "-l", text)
+
     async def type(self, text: str) -> None:
         """Type one line and press Enter once the terminal shows it."""
-        self._terminals.run("send-keys", "-t", self.name, "-l", text)
+        self.write(text)
         tail = text.strip()[-20:]
         await wait_until(lambda: tail in self.text(), f"{text!r} typed in {self.name}")
         self.press("Enter")
