@@ -30,6 +30,8 @@ agentworks = LazyGroup(
         "messages": "bridge.cli.messages:messages",
         "bridge": "bridge.cli.bridge:bridge",
         "server": "bridge.cli.server:server",
+        "claude": "bridge.cli.claude:claude",
+        "mcp": "bridge.cli.mcp:mcp",
     },
     "Let the coding agents on this computer send each other messages.",
     aliases={"agent": "agents"},

@@ -157,7 +157,7 @@ def test_the_tool_server_is_the_pipe_by_its_absolute_path(tmp_path: Path) -> Non
         "mcpServers": {
             "messages": {
                 "command": str(tmp_path / "state" / "bin" / "pipe"),
-                "args": ["mcp", "claude"],
+                "args": ["mcp", "claude", "channel"],
             }
         }
     }

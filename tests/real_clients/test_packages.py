@@ -61,7 +61,7 @@ async def test_claude_installs_the_package_for_every_project_of_a_person(
     listed = json.loads(await claude_says(claude, "plugin", "list", "--json"))
     (plugin,) = [each for each in listed if each["id"] == "agentworks@agentworks"]
     assert plugin["enabled"]
-    assert plugin["mcpServers"]["messages"]["args"] == ["mcp", "claude"]
+    assert plugin["mcpServers"]["messages"]["args"] == ["mcp", "claude", "channel"]
 
 
 @pytest.fixture
