@@ -19,6 +19,7 @@ lint: ## style, format, and what is generated from one source
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	packaging/scripts/sync-agent-messaging-skills.py --check
+	.venv/bin/python packaging/scripts/provider-table.py --check
 
 types: ## strict types
 	@packaging/scripts/setup.sh dev
