@@ -19,9 +19,14 @@ from bridge.cli.invocation import Invocation
 from bridge.core.visible import one_line
 from bridge.errors import Refused
 from bridge.providers import (
+    agy_install,
     claude_install,
     codex_install,
+    cursor_install,
+    droid_install,
+    kimi_install,
     mid_turn,
+    muse_install,
     opencode_install,
     pi_install,
 )
@@ -29,19 +34,31 @@ from bridge.providers.project_file import Plan, apply
 from bridge.service.programs import install_programs
 
 PROGRAMS: Mapping[str, str] = {
+    "agy": "agy",
     "claude": "claude",
     "codex": "codex",
+    "cursor": "cursor-agent",
+    "droid": "droid",
+    "kimi": "kimi",
+    "muse": "muse",
     "opencode": "opencode",
     "pi": "pi",
 }
 """The providers that are set up in a project, and their program on PATH."""
 
 _INSTALLERS: Mapping[str, ModuleType] = {
+    "agy": agy_install,
     "claude": claude_install,
     "codex": codex_install,
+    "cursor": cursor_install,
+    "droid": droid_install,
+    "kimi": kimi_install,
+    "muse": muse_install,
     "opencode": opencode_install,
     "pi": pi_install,
 }
+# No file in a project is theirs, and the person's own are never written.
+_BY_PERSON = frozenset({"kimi"})
 
 
 class SetUp(Struct, frozen=True):
@@ -96,7 +113,9 @@ def _set_up_one(
         plan = mid_turn.plan(provider, folder, state)
         done.append(_carried_out(provider, folder, plan, is_agreed, is_trial))
     changed = [change.name for plan in done for change in plan.changes]
-    notes = [note for plan in done if plan.changes for note in plan.notes]
+    # Where only the person can set it up, nothing is changed and all is to be said.
+    is_theirs = not any(plan.changes for plan in done) and provider in _BY_PERSON
+    notes = [note for plan in done if plan.changes or is_theirs for note in plan.notes]
     return SetUp(provider, str(folder), tuple(dict.fromkeys(changed)), tuple(notes))
 
 
