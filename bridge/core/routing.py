@@ -45,12 +45,15 @@ class Reached(Struct, frozen=True):
     `evidence`: `native_queue` is a native queue's own yes (admitted), `seen` that
     the host showed it in the chat (confirmed), empty that bytes were written.
     `is_over`: this way leads nowhere any more. `reason` is one plain sentence.
+    `told`: a sentence for the person by its code, in place of the outcome's own; no
+    way is used for this session then before its next attach.
     """
 
     outcome: OfferOutcome
     reason: str = ""
     evidence: str = ""
     is_over: bool = False
+    told: str = ""
 
 
 class Choice(Struct, frozen=True):

@@ -247,14 +247,6 @@ def told_person(code: str, name: str) -> str:
             f"There was no room for another message of {who}, so the server keeps "
             "the rest of them until there is. Its next turns make room."
         ),
-        "native_refused": (
-            f"{who} could not be reached at once, and no second try is made: what "
-            "waits comes when its next turn ends, or is read explicitly."
-        ),
-        "native_unknown": (
-            f"It is not known whether the last messages reached {who}. They are not "
-            "repeated: their ids are named in its next offer, and it can read them."
-        ),
         "room_again": f"There is room again for the messages of {who}.",
         "stream_stuck": (
             f"The server sent {who} something that cannot be read, three times at the "
@@ -262,7 +254,31 @@ def told_person(code: str, name: str) -> str:
             "is too large even so is passed over and found by an explicit read."
         ),
     }
+    sentences |= _told_of_ways(who)
     return sentences.get(code, f"{who}: {label(code)}")
+
+
+def _told_of_ways(who: str) -> dict[str, str]:
+    """What became of an offer that went to the chat's own program."""
+    return {
+        "native_refused": (
+            f"{who} could not be reached at once, and no second try is made: what "
+            "waits comes when its next turn ends, or is read explicitly."
+        ),
+        "native_held": (
+            f"Claude Code holds the last messages for {who} until you approve them in "
+            "its chat, since its settings or permission modes ask for that. The next "
+            "ones come when a turn of it ends."
+        ),
+        "native_not_let_in": (
+            f"The chat of {who} turned the last messages away, as its setting "
+            "crossSessionInbound says. They come when a turn of it ends."
+        ),
+        "native_unknown": (
+            f"It is not known whether the last messages reached {who}. They are not "
+            "repeated: their ids are named in its next offer, and it can read them."
+        ),
+    }
 
 
 # ---- what became of a message ------------------------------------------------------

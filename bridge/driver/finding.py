@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from bridge.core import remotes
 from bridge.core.caller import ProcessFacts
+from bridge.core.ids import OfferId
 from bridge.driver import channel_ways, codex_ways
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
@@ -25,9 +26,15 @@ Find = Callable[[Bridge, AttachmentQueue, ProcessFacts], Awaitable[Way | None]]
 
 
 async def find(bridge: Bridge, queue: AttachmentQueue) -> Way | None:
-    """The best way of this session that is open now, or None."""
+    """The best way of this session that is open now, or None.
+
+    `queue.native.why` says afterwards why there is none: the reason of the first
+    route that could not be used.
+    """
+    queue.native.why = ""
     facts = process.facts_of(queue.record.process_key.pid)
     if facts is None or process.key_of(facts) != queue.record.process_key:
+        queue.native.why = "This chat cannot be woken: its process has ended."
         return None
     named = remotes.named(queue.record.wants)
     for route in provider_named(queue.record.provider).ROUTES:
@@ -38,8 +45,10 @@ async def find(bridge: Bridge, queue: AttachmentQueue) -> Way | None:
             way = await finder(bridge, queue, facts) if finder is not None else None
         except BridgeError as error:
             bridge.log.info("way_not_found", route=route, code=error.code)
+            queue.native.why = queue.native.why or error.message
             continue
         if way is not None:
+            queue.native.why = ""
             return way
     return None
 
@@ -49,13 +58,18 @@ async def _claude_session(
 ) -> Way | None:
     session_id = queue.record.session_id
 
-    def inbox() -> claude_registration.Inbox | None:
+    def inbox() -> claude_registration.Inbox:
         return claude_registration.inbox_of(
             facts, process.marks_of(facts.pid), session_id
         )
 
-    way = ClaudeSession(session_id, facts.pid, inbox)
-    return way if await way.is_open() else None
+    async def seen(offer_id: OfferId) -> None:
+        while queue.guard.confirmed != offer_id:
+            await queue.native.news.wait()
+
+    way = ClaudeSession(session_id, facts.pid, inbox, seen)
+    await way.check()
+    return way
 
 
 async def _adapter(

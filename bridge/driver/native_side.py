@@ -19,11 +19,13 @@ class NativeSide:
     """See the module.
 
     `is_closed`: a way refused something, so none is used before the next attach.
+    `why` says in one plain sentence why there is none, where there could be one.
     `parts` are the pieces of the offer that is out.
     """
 
     way: Way | None = None
     is_closed: bool = False
+    why: str = ""
     parts: tuple[Part, ...] = ()
     news: trio.Event = field(default_factory=trio.Event)
 

@@ -45,7 +45,9 @@ async def look(bridge: Bridge, queue: AttachmentQueue) -> None:
     """
     if not _lacks_way(queue):
         return
-    way = await finding.find(bridge, queue) if may_wake(bridge, queue) else None
+    way, queue.native.why = None, ""
+    if may_wake(bridge, queue):
+        way = await finding.find(bridge, queue)
     if way is not None:
         await use(bridge, queue, way)
     elif _lacks_way(queue) and queue.record.native_route:
@@ -58,7 +60,7 @@ async def use(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
     # (test_of_two_ways_found_at_once_one_is_used).
     if not _lacks_way(queue):
         return
-    queue.native.way = way
+    queue.native.way, queue.native.why = way, ""
     await stepping.step(bridge, queue, RouteFound(bridge.clock.wall(), way.address))
     bridge.log.info("way_found", route=way.route, name=queue.record.name)
     bridge.start(_serve, bridge, queue, way)
@@ -175,17 +177,23 @@ async def _take_note(
     name, route = queue.record.name, way.route
     outcome = reached.outcome.value
     bridge.log.info(
-        "offered_natively", name=name, route=route, outcome=outcome, why=reached.reason
+        "offered_natively",
+        name=name,
+        route=route,
+        outcome=outcome,
+        evidence=reached.evidence,
+        why=reached.reason,
     )
-    code = _TOLD.get(reached.outcome)
+    code = reached.told or _TOLD.get(reached.outcome)
     if code is not None:
         bridge.tell_person(code, name)
     if reached.evidence == "native_queue":
         await _admit(bridge, queue)
-    if reached.outcome is OfferOutcome.NOT_EMITTED:
+    if reached.outcome is OfferOutcome.NOT_EMITTED or reached.told:
         # It would be asked again and again with what it just refused.
         queue.native.is_closed = True
     if reached.is_over or queue.native.is_closed:
+        queue.native.why = reached.reason
         await drop(bridge, queue, way)
 
 

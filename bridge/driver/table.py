@@ -97,7 +97,9 @@ def _note(queue: AttachmentQueue) -> str:
     state, name = queue.record.state, queue.record.name
     if queue.told == "token_refused" or state in _TOLD_BY_STATE:
         return texts.told_person(queue.told or state.value, name)
-    return texts.told_person("journal_full", name) if queue.is_full else ""
+    if queue.is_full:
+        return texts.told_person("journal_full", name)
+    return queue.native.why if queue.is_live and queue.native.way is None else ""
 
 
 def _oldest(rows_: list[Delivery], at: float) -> float | None:

@@ -20,6 +20,8 @@ import msgspec
 from msgspec import Struct
 
 from bridge.core.caller import ProcessFacts
+from bridge.core.visible import one_line
+from bridge.errors import Refused
 from bridge.providers import host_json
 
 # A registration is about one kilobyte.
@@ -84,23 +86,34 @@ class _File(Struct, frozen=True, rename="camel"):
 
 def inbox_of(
     process: ProcessFacts, environment: Mapping[str, str] | None, session_id: str
-) -> Inbox | None:
-    """The inbox of exactly this session in exactly this process, or None.
+) -> Inbox:
+    """The inbox of exactly this session in exactly this process.
 
-    A protocol version that is not known, and a version without an inbox, is none.
+    Raises Refused, saying which: a process that has no registration we trust or has
+    another chat open, a version without an inbox, a protocol that is not known.
     """
     registration = registration_of(process, environment)
     folder = _sessions_folder(environment)
     if registration is None or folder is None:
-        return None
-    if registration.session_id != session_id or not registration.socket_path:
-        return None
+        raise _no_inbox("its process has no registration that can be trusted")
+    if registration.session_id != session_id:
+        raise _no_inbox("its process has another chat open now")
+    version = f"Claude Code {one_line(registration.version, 32)}"
+    if not registration.socket_path:
+        raise _no_inbox(f"{version} has no inbox for messages")
     if registration.protocol not in PROTOCOLS:
-        return None
+        spoken = registration.protocol
+        raise _no_inbox(f"{version} speaks a protocol that is not known ({spoken})")
     return Inbox(
         file=str(folder / f"{process.pid}.json"),
         socket_path=registration.socket_path,
         token=_token(folder, process, registration.socket_path),
+    )
+
+
+def _no_inbox(why: str) -> Refused:
+    return Refused(
+        "no_inbox", f"This chat cannot be woken: {why}.", "Messages come by its hooks."
     )
 
 

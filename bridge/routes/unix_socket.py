@@ -15,7 +15,7 @@ from pathlib import Path
 import trio
 
 from bridge.errors import Refused, Unavailable
-from bridge.peer import Peer, admit, peer_of
+from bridge.peer import Peer, peer_of
 
 CONNECT_S = 2.0
 # What a system takes in one call; the zero at its end included.
@@ -38,15 +38,20 @@ async def connect(path: str, is_expected: IsExpected) -> trio.SocketStream:
         except OSError as error:
             raise _nobody(error.strerror or "no answer") from error
         try:
-            peer = peer_of(stream.socket)
-            admit(peer, os.geteuid())
-            if not is_expected(peer):
-                raise _not_safe("another program listens there")
+            _check(peer_of(stream.socket), is_expected)
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise
         return stream
     raise _nobody("it took too long")
+
+
+def _check(peer: Peer, is_expected: IsExpected) -> None:
+    # Trio takes the kernel's "not now" of a full queue for a connection.
+    if peer.pid <= 0:
+        raise _nobody("it takes no connection now")
+    if peer.uid != os.geteuid() or not is_expected(peer):
+        raise _not_safe("another program listens there")
 
 
 def vetted(path: str) -> str:

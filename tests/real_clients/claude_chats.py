@@ -168,8 +168,16 @@ async def attach_waking(
         lambda: [each for each in claude.model.turns() if offers_in(each)],
         "the setup text at the model",
     )
-    await talk.chat.wait_idle()
+    await idle(claude, talk)
     await house.until_row(name, state="attached", pending=0)
+
+
+async def idle(claude: ClaudeRig, talk: Talk) -> None:
+    """Until Claude Code itself says that it waits for a prompt."""
+    pid = talk.process.pid
+    await wait_until(
+        lambda: claude.registration(pid).get("status") == "idle", "an idle chat"
+    )
 
 
 async def attach(house: House, talk: Talk, name: str = "bob") -> None:
