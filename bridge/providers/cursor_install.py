@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bridge.errors import Refused
-from bridge.providers import hook_lines, merge, templates
+from bridge.providers import hook_lines, merge, mid_turn, templates
 from bridge.providers.project_file import Plan, changes, read, strictly
 
 HOOKS = ".cursor/hooks.json"
@@ -49,6 +49,7 @@ def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
     with strictly(project / HOOKS):
         lines = _lines(state_dir, templates_dir)
         hooks = hook_lines.without_lines(before[HOOKS], lines)
+        hooks = mid_turn.without("cursor", hooks, state_dir)
     # What a new file begins with says nothing by itself.
     after = {HOOKS: None if hooks == _with_version(None) else hooks}
     with strictly(project / SERVERS):

@@ -11,18 +11,22 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bridge.providers import hook_groups, merge, templates
+from bridge.providers import hook_lines, merge, templates
 from bridge.providers.project_file import Plan, changes, read, strictly
 
 _TIMEOUT_S = 10
 
 
 class _Place(Struct, frozen=True):
-    """Where a provider reads it, what the event is called, what is to be known."""
+    """Where a provider reads it, what the event is called, what is to be known.
+
+    `is_flat`: its entries are no groups, and name no type.
+    """
 
     file: str
     event: str
     notes: tuple[str, ...] = ()
+    is_flat: bool = False
 
 
 _PLACES = {
@@ -32,6 +36,7 @@ _PLACES = {
         "PostToolUse",
         ("Codex asks you to trust the new hook at its next start, or type /hooks.",),
     ),
+    "cursor": _Place(".cursor/hooks.json", "postToolUse", is_flat=True),
 }
 
 
@@ -45,7 +50,7 @@ def plan(provider: str, project: Path, state_dir: Path) -> Plan:
         return Plan()
     before = read(project, place.file)
     with strictly(project / place.file):
-        after = hook_groups.with_group(before, place.event, _group(provider, state_dir))
+        after = hook_lines.with_lines(before, [_line(provider, state_dir)])
     found = changes(project, {place.file: before}, {place.file: after})
     return Plan(changes=found, notes=place.notes if found else ())
 
@@ -56,11 +61,13 @@ def without(provider: str, text: str | None, state_dir: Path) -> str | None:
     hooks = None if text is None else merge.member(text, ("hooks",))
     if not isinstance(hooks, dict) or not isinstance(hooks.get(event), list):
         return text  # whatever stands there is not ours
-    return hook_groups.without_group(text, event, _group(provider, state_dir))[0]
+    return hook_lines.without_lines(text, [_line(provider, state_dir)])
 
 
-def _group(provider: str, state_dir: Path) -> object:
-    ask = templates.places(state_dir)["@ASK@"]
-    event = _PLACES[provider].event
-    line = f"[ -x {ask} ] || exit 0; exec {ask} hook {provider} {event}"
-    return {"hooks": [{"type": "command", "command": line, "timeout": _TIMEOUT_S}]}
+def _line(provider: str, state_dir: Path) -> hook_lines.HookLine:
+    ask, place = templates.places(state_dir)["@ASK@"], _PLACES[provider]
+    line = f"[ -x {ask} ] || exit 0; exec {ask} hook {provider} {place.event}"
+    entry: dict[str, object] = {"command": line, "timeout": _TIMEOUT_S}
+    if not place.is_flat:
+        entry = {"hooks": [{"type": "command", **entry}]}
+    return hook_lines.HookLine(("hooks", place.event), entry)

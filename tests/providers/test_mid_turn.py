@@ -9,23 +9,32 @@ from types import ModuleType
 import pytest
 
 from bridge.errors import Refused
-from bridge.providers import claude_install, codex_install, mid_turn
+from bridge.providers import claude_install, codex_install, cursor_install, mid_turn
 from bridge.providers.project_file import apply
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "packaging" / "plugins"
-FILES = {"claude": ".claude/settings.local.json", "codex": ".codex/hooks.json"}
-INSTALLERS = {"claude": claude_install, "codex": codex_install}
-BOTH = pytest.mark.parametrize(("provider", "installer"), INSTALLERS.items())
+FILES = {
+    "claude": ".claude/settings.local.json",
+    "codex": ".codex/hooks.json",
+    "cursor": ".cursor/hooks.json",
+}
+INSTALLERS = {
+    "claude": claude_install,
+    "codex": codex_install,
+    "cursor": cursor_install,
+}
+EVENTS = {"claude": "PostToolUse", "codex": "PostToolUse", "cursor": "postToolUse"}
+EVERY = pytest.mark.parametrize(("provider", "installer"), INSTALLERS.items())
 
 
 def lines(project: Path, provider: str) -> list[str]:
     document = json.loads((project / FILES[provider]).read_text())
-    groups = document.get("hooks", {}).get("PostToolUse", [])
-    return [hook["command"] for group in groups for hook in group["hooks"]]
+    groups = document.get("hooks", {}).get(EVENTS[provider], [])
+    return [hook["command"] for group in groups for hook in group.get("hooks", [group])]
 
 
-@BOTH
+@EVERY
 def test_a_project_gets_one_line_once(
     tmp_path: Path, provider: str, installer: ModuleType
 ) -> None:
@@ -37,20 +46,22 @@ def test_a_project_gets_one_line_once(
 
     ask = f"'{state}/bin/ask'"
     assert lines(tmp_path, provider) == [
-        f"[ -x {ask} ] || exit 0; exec {ask} hook {provider} PostToolUse"
+        f"[ -x {ask} ] || exit 0; exec {ask} hook {provider} {EVENTS[provider]}"
     ]
     assert mid_turn.plan(provider, tmp_path, state).changes == ()
     assert installer.is_installed(tmp_path, state, TEMPLATES)
 
 
-@BOTH
+@EVERY
 def test_it_goes_with_our_other_hooks_and_leaves_those_of_others(
     tmp_path: Path, provider: str, installer: ModuleType
 ) -> None:
     state = tmp_path / "state"
     file = tmp_path / FILES[provider]
     file.parent.mkdir()
-    theirs = '{"hooks":{"PostToolUse":[{"hooks":[{"type":"command","command":"x"}]}]}}'
+    hook = {"type": "command", "command": "x"}
+    entry = hook if provider == "cursor" else {"hooks": [hook]}
+    theirs = json.dumps({"hooks": {EVENTS[provider]: [entry]}})
     file.write_text(theirs)
     apply(installer.plan(tmp_path, state, TEMPLATES))
     apply(mid_turn.plan(provider, tmp_path, state))
@@ -61,7 +72,7 @@ def test_it_goes_with_our_other_hooks_and_leaves_those_of_others(
     assert json.loads(file.read_text()) == json.loads(theirs)
 
 
-@BOTH
+@EVERY
 def test_a_file_that_does_not_parse_is_refused_with_its_line(
     tmp_path: Path, provider: str, installer: ModuleType
 ) -> None:
