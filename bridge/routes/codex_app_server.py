@@ -130,7 +130,7 @@ async def _start_turn(server: CodexRpc, thread: Thread, parcel: Parcel) -> Reach
         "threadId": thread.id,
         "clientUserMessageId": parcel.offer_id,
         "input": [_text(announced(parcel.nonce))],
-        "additionalContext": dict(_context(parcel)),
+        "additionalContext": dict(context_of(parcel)),
     }
     reached = await _hand(server, "turn/start", params)
     # In a turn that runs it is shown after the model's answer, so much later.
@@ -197,7 +197,7 @@ def _text(text: str) -> Mapping[str, str]:
     return {"type": "text", "text": text}
 
 
-def _context(parcel: Parcel) -> Iterator[tuple[str, Mapping[str, str]]]:
+def context_of(parcel: Parcel) -> Iterator[tuple[str, Mapping[str, str]]]:
     """One key for each part, more for a long one; their order is the text's."""
     for place, part in enumerate(parcel.parts):
         for number, piece in enumerate(pieces(part.text, VALUE_BYTES)):
