@@ -29,6 +29,7 @@ from bridge.local.replies import AttachReply, PrepareReply, SessionRow
 from bridge.local.requests import Attach, Prepare, Wants
 
 _ATTACH_S = 30.0
+_KNOWN = ", ".join((*PROGRAMS, "script"))
 
 
 class Wish(Struct, frozen=True):
@@ -48,7 +49,7 @@ class Wish(Struct, frozen=True):
 
 @verb("attach")
 @click.argument("name", default="")
-@click.option("--provider", default="", metavar="P", help="claude, codex or script.")
+@click.option("--provider", default="", metavar="P", help=f"One of {_KNOWN}.")
 @click.option("--session", default="", metavar="UUID", help="The chat, by its id.")
 @click.option("--purpose", default="", metavar="TEXT", help="One line for others.")
 @click.option("--native-pid", default=0, metavar="PID", help="The chat's process.")
@@ -136,12 +137,22 @@ def _chosen(wish: Wish, prepared: PrepareReply) -> tuple[SessionRow, ...]:
     if wish.is_trial or not free or (wish.is_agreed and len(here) < 2):
         # A yes is given in this folder: a chat of another one is chosen by hand.
         return tuple(here)
-    lines = [
-        f"{row.provider}  {row.session_id}  {row.folder}  {row.note}".rstrip()
-        for row in free
-    ]
+    lines = [_line(row, [each.provider for each in free]) for row in free]
     places = choose("Which chat?", lines, may_take_all=not wish.name)
     return tuple(free[place] for place in places)
+
+
+def _line(row: SessionRow, providers: Sequence[str]) -> str:
+    """One chat of the list, in columns: provider, where it works, which one it is."""
+    width = max(map(len, providers))
+    words = (row.provider.ljust(width), _shown(row.folder), row.session_id, row.note)
+    return "  ".join(filter(None, words))
+
+
+def _shown(folder: str) -> str:
+    """The folder as people write it."""
+    home = os.path.expanduser("~")
+    return f"~{folder[len(home) :]}" if folder.startswith(f"{home}/") else folder
 
 
 def _is_in(folder: Path, row: SessionRow) -> bool:
@@ -179,7 +190,7 @@ def _projects(wish: Wish, rows: Sequence[SessionRow]) -> list[tuple[str, Path]]:
             "unknown_provider",
             f"AgentWorks knows no provider “{one_line(wish.provider)}”, so nothing was"
             " done.",
-            "Give --provider claude, codex or script.",
+            f"Give one of: {_KNOWN}.",
             exit_code=EXIT_USAGE,
         )
     if wish.provider:

@@ -24,9 +24,15 @@ def choose(
 ) -> tuple[int, ...]:
     """The places of the chosen lines; all of them only as `all N`, with their count.
 
-    Raises Refused (exit 2) without a terminal or after three useless answers.
+    With arrow keys or numbers; where the screen is no such terminal, with numbers.
+    Raises Refused (exit 2) without a terminal or after three useless answers, and
+    click.Abort when the person gives it up.
     """
     _require_terminal("name the one you mean with --session")
+    from bridge.cli import picking  # only who is asked pays for it
+
+    if picking.can_draw():
+        return picking.pick(question, lines, may_take_all)
     for number, line in enumerate(lines, 1):
         click.echo(f"  {styled(str(number), bold=True)}  {one_line(line)}", err=True)
     everything = f", or: all {len(lines)}" if may_take_all and len(lines) > 1 else ""

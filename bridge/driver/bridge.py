@@ -1,8 +1,8 @@
 """The parts that every room of the driver shares; it decides nothing.
 
 Owns what is remembered of the whole bridge: the roster, which session a one-chat
-process is in, whose hooks were heard, what the person was told last, and the last
-verb that only the person may use.
+process is in, whose hooks were heard and from which folder, what the person was told
+last, and the last verb that only the person may use.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class Bridge:
     roster: Roster = field(default_factory=Roster)
     heard: dict[ProcessKey, str] = field(default_factory=dict)
     hooked: set[tuple[ProcessKey, str]] = field(default_factory=set)
+    folders: dict[tuple[ProcessKey, str], str] = field(default_factory=dict)
     twins: Twins = field(default_factory=Twins)
     watched: set[ProcessKey] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
@@ -149,11 +150,15 @@ class Bridge:
         """This session has ended in this process: its hooks speak no more."""
         self.heard.pop(key, None)
         self.hooked.discard((key, session_id))
+        self.folders.pop((key, session_id), None)
 
     def forget_process(self, key: ProcessKey) -> None:
         """This process has ended, with every chat in it."""
         self.heard.pop(key, None)
-        self.hooked = {chat for chat in self.hooked if chat[0] != key}
+        gone = {chat for chat in self.hooked if chat[0] == key}
+        self.hooked -= gone
+        for chat in gone:
+            self.folders.pop(chat, None)
 
     def next_submission_number(self) -> int:
         """The place of a new submission in the order of all of this bridge."""

@@ -33,14 +33,37 @@ class Chosen(Struct, frozen=True):
 
 
 async def live(bridge: Bridge) -> list[discovery.LiveSession]:
-    """Every open chat that says so; hundreds of processes are read beside the hooks."""
+    """Every open chat that says so, and every one whose hooks were heard.
+
+    Hundreds of processes are read beside the hooks.
+    """
 
     def look() -> list[discovery.LiveSession]:
         return discovery.live_sessions(
             process.pids_of_user(), process.facts_of, process.marks_of
         )
 
-    return await trio.to_thread.run_sync(look)
+    found = await trio.to_thread.run_sync(look)
+    speak = {process.key_of(each.process) for each in found}
+    heard = [chat for chat in bridge.hooked if chat[0] not in speak]
+    heard.sort(key=lambda chat: (chat[0].pid, chat[1]))
+    return [*found, *filter(None, (_heard(bridge, *chat) for chat in heard))]
+
+
+def _heard(
+    bridge: Bridge, key: ProcessKey, session_id: str
+) -> discovery.LiveSession | None:
+    """A chat whose hooks were heard, if its process still is what it was."""
+    facts = process.facts_of(key.pid)
+    if facts is None or process.key_of(facts) != key:
+        return None
+    provider = discovery.program_of(facts)
+    if provider is None:
+        return None
+    if provider_named(provider).HAS_ONE_CHAT and bridge.heard.get(key) != session_id:
+        return None  # it has left that chat
+    folder = bridge.folders.get((key, session_id), "")
+    return discovery.LiveSession(provider, session_id, facts, folder)
 
 
 async def chosen(bridge: Bridge, request: requests.Attach) -> Chosen:
@@ -112,24 +135,16 @@ def _check_registered(
 ) -> None:
     if discovery.program_of(facts) != remote.provider:
         raise _other_program(facts, remote.provider)
-    environment = process.marks_of(facts.pid)
-    registration = claude_registration.registration_of(facts, environment)
-    if registration is None:
-        raise _refused_remote(
-            "the file does not belong to that process, or is not of its start",
-            "Look for the chat's file anew: a killed process leaves its file behind.",
-        )
-    if registration.session_id != session_id:
-        raise _refused_remote(
-            "that process has another chat open now",
+    try:
+        environment = process.marks_of(facts.pid)
+        inbox = claude_registration.inbox_of(facts, environment, session_id)
+    except Refused as error:
+        raise Refused(
+            "bad_native_remote",
+            f"{error.message} Nothing was attached.",
             "Choose the chat from the list: agentworks attach",
-        )
-    inbox = claude_registration.inbox_of(facts, environment, session_id)
-    if inbox is None:
-        raise _refused_remote(
-            "that version of Claude Code offers no such way",
-            "Attach without --native-remote: messages come when a turn ends.",
-        )
+            exit_code=EXIT_USAGE,
+        ) from error
     if os.path.realpath(inbox.file) != os.path.realpath(remote.path):
         raise _refused_remote("that process registers in another file", "")
 

@@ -139,6 +139,8 @@ async def _note_session(bridge: Bridge, hook: Hook) -> None:
         return
     if said.event not in _SPEAKS_OF_NOW:
         return
+    if said.folder:
+        bridge.folders[hook.key, said.session_id] = said.folder
     await note_open_chat(bridge, hook.provider.NAME, said.session_id, hook.key)
 
 

@@ -149,9 +149,9 @@ async def keep_tidy(bridge: Bridge) -> None:
 
 
 async def _sweep(bridge: Bridge, at: float) -> None:
-    for key in list(bridge.heard):
+    for key in {*bridge.heard, *(key for key, _ in bridge.hooked)}:
         if not process.is_alive(key):
-            bridge.heard.pop(key, None)
+            bridge.forget_process(key)
     for queue in bridge.roster:
         async with queue.turn:
             rows = quota.retire_by_age(queue.deliveries.values(), at)

@@ -206,7 +206,7 @@ def test_a_dry_run_leaves_the_chats_of_other_folders_out(
 
 @pytest.mark.parametrize(
     ("provider", "words"),
-    [("script", "--native-pid PID"), ("gemini", "no provider “gemini”")],
+    [("script", "--native-pid PID"), ("nano", "no provider “nano”")],
 )
 def test_what_has_no_project_to_set_up_is_refused(
     run: Run, person: FakeDaemon, provider: str, words: str

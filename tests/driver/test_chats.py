@@ -16,12 +16,18 @@ from msgspec.structs import replace
 from bridge.core.caller import ProcessFacts
 from bridge.core.ids import SessionId
 from bridge.driver import chats, finding
+from bridge.driver.bridge import Bridge
 from bridge.errors import Refused
 from bridge.local.requests import Attach
 from bridge.providers import process
 from tests.core.examples import BOB
 from tests.driver.desk import open_bridge
+from tests.driver.test_early_offers import say
+from tests.driver.test_hooks import Codex, codex
 from tests.providers.captured import captured
+from tests.real_clients.rig.waiting import wait_until
+
+__all__ = ["codex"]
 
 SAID = captured("claude/registration_2.1.332")
 SESSION = str(SAID["sessionId"])
@@ -84,10 +90,10 @@ async def test_a_named_registration_is_its_process_and_its_chat(
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"procStart": "1"}, "not of its start"),
+        ({"procStart": "1"}, "no registration that can be trusted"),
         ({"sessionId": "0" * 8 + SESSION[8:]}, "another chat open"),
-        ({"peerProtocol": 9}, "offers no such way"),
-        ({"messagingSocketPath": ""}, "offers no such way"),
+        ({"peerProtocol": 9}, "a protocol that is not known"),
+        ({"messagingSocketPath": ""}, "has no inbox"),
     ],
 )
 async def test_a_registration_that_says_otherwise_is_refused_with_why(
@@ -180,3 +186,44 @@ async def test_where_a_way_is_named_no_other_is_found(
 
             queue.record = replace(record, wants=(claude.wish().native_remote,))
             assert await finding.find(bridge, queue) is not None
+
+
+# ---- a chat whose hooks were heard -------------------------------------------------
+
+STARTED = {"hook_event_name": "SessionStart", "source": "startup", "cwd": "/srv/shop"}
+
+
+async def until_heard(bridge: Bridge) -> None:
+    await wait_until(lambda: bridge.hooked, "a hook", 5)
+
+
+async def test_a_chat_whose_hooks_were_heard_can_be_chosen(
+    tmp_path: Path, codex: Codex
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        await say(bridge, codex, STARTED)
+        await until_heard(bridge)
+
+        (found,) = [
+            each for each in await chats.live(bridge) if each.provider != "claude"
+        ]
+        wish = Attach(provider="codex", session_id=found.session_id)
+        chosen = await chats.chosen(bridge, wish)
+
+        assert (found.provider, found.folder) == ("codex", "/srv/shop")
+        assert found.session_id == BOB.session_id
+        assert chosen.key.pid == codex.pid
+
+
+async def test_a_process_that_is_gone_has_no_chat_to_choose(
+    tmp_path: Path, codex: Codex
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        await say(bridge, codex, STARTED)
+        await until_heard(bridge)
+        ((key, session_id),) = bridge.hooked
+        bridge.hooked = {(replace(key, start=key.start + 1), session_id)}
+
+        found = await chats.live(bridge)
+
+        assert session_id not in [each.session_id for each in found]
