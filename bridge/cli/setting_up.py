@@ -28,9 +28,10 @@ from bridge.providers import (
     mid_turn,
     muse_install,
     opencode_install,
+    packages,
     pi_install,
 )
-from bridge.providers.project_file import Plan, apply
+from bridge.providers.project_file import Plan, apply, write_package
 from bridge.service.programs import install_programs
 
 PROGRAMS: Mapping[str, str] = {
@@ -112,6 +113,8 @@ def _set_up_one(
     if is_mid_turn:
         plan = mid_turn.plan(provider, folder, state)
         done.append(_carried_out(provider, folder, plan, is_agreed, is_trial))
+    if not is_trial:
+        write_package(tuple(packages.of(provider, state, assets.folder("plugins"))))
     changed = [change.name for plan in done for change in plan.changes]
     # Where only the person can set it up, nothing is changed and all is to be said.
     is_theirs = not any(plan.changes for plan in done) and provider in _BY_PERSON

@@ -56,19 +56,25 @@ def filled_document(template: str, words: Mapping[str, str]) -> str:
 def filled_package(
     source: Path, words: Mapping[str, str]
 ) -> Iterator[tuple[str, bytes]]:
-    """Every file of a package by its name in it; its JSON is filled in."""
+    """Every file of a package by its name in it; its JSON and scripts are filled in."""
     for path in sorted(source.rglob("*")):
         if path.is_file():
             content = path.read_bytes()
             if path.suffix == ".json":
                 content = filled_document(content.decode(), words).encode()
+            elif path.suffix == ".js":
+                content = _filled_script(content.decode(), words).encode()
             yield path.relative_to(source).as_posix(), content
 
 
 def script(template: Path, state_dir: Path) -> str:
     """A template in JavaScript with its paths filled in, each as a literal."""
-    words = {place: json.dumps(path) for place, path in places(state_dir).items()}
-    return str(filled(template.read_bytes().decode(), words))
+    return _filled_script(template.read_bytes().decode(), places(state_dir))
+
+
+def _filled_script(text: str, words: Mapping[str, str]) -> str:
+    literals = {place: json.dumps(path) for place, path in words.items()}
+    return str(filled(text, literals))
 
 
 def filled(value: object, words: Mapping[str, str]) -> object:

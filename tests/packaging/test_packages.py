@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from bridge.providers import packages
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "packaging" / "plugins"
@@ -79,6 +82,35 @@ def test_a_plugin_has_every_part_that_its_manifest_names(path: Path) -> None:
 
     assert [part for part in parts if not (root_of(path) / part).exists()] == []
     assert (root_of(path) / "skills" / "agent-messages" / "SKILL.md").exists()
+
+
+def test_pis_package_has_our_name_version_and_every_part() -> None:
+    manifest = document(PLUGINS / "pi" / "package.json")
+    product = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    parts = [text for text in texts_in(manifest["pi"]) if text.startswith("./")]
+
+    assert (manifest["name"], manifest["version"]) == ("agentworks", product["version"])
+    assert [part for part in parts if not (PLUGINS / "pi" / part).exists()] == []
+
+
+@pytest.mark.parametrize("provider", sorted(packages.WHOLE))
+def test_a_whole_package_waits_for_nothing_to_be_filled_in(
+    provider: str, tmp_path: Path
+) -> None:
+    files = list(packages.of(provider, tmp_path, PLUGINS))
+    folder = tmp_path / "plugins" / provider
+
+    assert folder / "skills" / "agent-messages" / "SKILL.md" in [
+        file.path for file in files
+    ]
+    for file in files:
+        assert file.path.is_relative_to(folder)
+        assert re.search(rb"@[A-Z]+@", file.content) is None, file.path
+    assert any(str(tmp_path).encode() in file.content for file in files)
+
+
+def test_a_provider_without_a_package_of_its_own_has_none(tmp_path: Path) -> None:
+    assert list(packages.of("claude", tmp_path, PLUGINS)) == []
 
 
 def test_nobody_offers_to_answer_for_the_person() -> None:
