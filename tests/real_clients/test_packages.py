@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from bridge.providers import claude_install, codex_install, project_file
+from bridge.providers import claude_install, codex_install, packages, project_file
 from tests.real_clients.rig.claude import ClaudeRig
 from tests.real_clients.rig.codex import CodexRig
+from tests.real_clients.rig.pi import PiRig
 from tests.real_clients.rig.processes import Finished
 
 pytestmark = [pytest.mark.real_client, pytest.mark.slow]
@@ -107,3 +108,16 @@ async def test_codex_shows_the_model_both_skills_of_the_package(
     (request,) = codex.model.turns()
     assert "agentworks:agent-messages" in str(request.body)
     assert "For the person only, never for you to start" in str(request.body)
+
+
+async def test_pi_installs_the_package_for_every_project_of_a_person(
+    pi: PiRig,
+) -> None:
+    state = pi.computer.folder / "state"
+    project_file.write_package(tuple(packages.of("pi", state, TEMPLATES)))
+    package = str(state / "plugins" / "pi")
+
+    for words in (["install", package], ["list"]):
+        done = await pi.computer.run(*pi.command, *words, extra={"PI_OFFLINE": "1"})
+        assert done.code == 0, done
+    assert package in done.out
