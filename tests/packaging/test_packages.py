@@ -121,3 +121,16 @@ def test_nobody_offers_to_answer_for_the_person() -> None:
 
     assert len(files) > 100
     assert [path for path in files if asked in path.read_bytes()] == []
+
+
+def test_the_manual_allows_the_names_that_the_packages_have() -> None:
+    manual = (ROOT / "packaging" / "manual" / "organisations.md").read_text()
+    _, _, rest = manual.partition("```json\n")
+    allowed = json.loads(rest.partition("```")[0])
+    (marketplace,) = [path for path in MARKETPLACES if "claude" in names([path])[0]]
+    (plugin,) = document(marketplace)["plugins"]
+
+    assert allowed["channelsEnabled"] is True
+    assert allowed["allowedChannelPlugins"] == [
+        {"marketplace": document(marketplace)["name"], "plugin": plugin["name"]}
+    ]
