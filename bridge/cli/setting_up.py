@@ -22,14 +22,17 @@ from bridge.providers import (
     agy_install,
     claude_install,
     codex_install,
+    copilot_install,
     cursor_install,
     droid_install,
+    gemini_install,
     kimi_install,
     mid_turn,
     muse_install,
     opencode_install,
     packages,
     pi_install,
+    qwen_install,
 )
 from bridge.providers.project_file import Plan, apply, write_package
 from bridge.service.programs import install_programs
@@ -38,12 +41,15 @@ PROGRAMS: Mapping[str, str] = {
     "agy": "agy",
     "claude": "claude",
     "codex": "codex",
+    "copilot": "copilot",
     "cursor": "cursor-agent",
     "droid": "droid",
+    "gemini": "gemini",
     "kimi": "kimi",
     "muse": "muse",
     "opencode": "opencode",
     "pi": "pi",
+    "qwen": "qwen",
 }
 """The providers that are set up in a project, and their program on PATH."""
 
@@ -51,12 +57,15 @@ _INSTALLERS: Mapping[str, ModuleType] = {
     "agy": agy_install,
     "claude": claude_install,
     "codex": codex_install,
+    "copilot": copilot_install,
     "cursor": cursor_install,
     "droid": droid_install,
+    "gemini": gemini_install,
     "kimi": kimi_install,
     "muse": muse_install,
     "opencode": opencode_install,
     "pi": pi_install,
+    "qwen": qwen_install,
 }
 # No file in a project is theirs, and the person's own are never written.
 _BY_PERSON = frozenset({"kimi"})

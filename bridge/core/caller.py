@@ -87,7 +87,8 @@ class ProviderFound(Struct, frozen=True):
     """A provider's program in a chain; `at` is its place, 0 being the client.
 
     `shell_marks` are the variables that this provider sets for the commands of
-    its agents, and neither for its hooks nor for its MCP children. `has_many_chats`:
+    its agents, and neither for its hooks nor for its MCP children; `child_marks`
+    those that its MCP children have as well, but no hook. `has_many_chats`:
     one process of it serves many chats, so that the process alone tells nothing.
     `is_in_process`: its hooks are code inside of that very process. `is_editor`: its
     terminals are the person's too, so that below them only a mark tells its agents.
@@ -96,6 +97,7 @@ class ProviderFound(Struct, frozen=True):
     provider: str
     at: int
     shell_marks: frozenset[str] = frozenset()
+    child_marks: frozenset[str] = frozenset()
     has_many_chats: bool = False
     is_in_process: bool = False
     is_editor: bool = False
@@ -138,11 +140,15 @@ class HookCaller(Struct, frozen=True):
 
 
 class ChildCaller(Struct, frozen=True):
-    """An MCP child of this provider process; its host names the session."""
+    """An MCP child of this provider process; its host names the session.
+
+    `session_id` is the host's word in the child's environment, empty without one.
+    """
 
     provider: str
     process: ProcessFacts
     is_nested: bool = False
+    session_id: str = ""
 
 
 class OwnSession(Struct, frozen=True):
@@ -181,7 +187,7 @@ _SHELLS = {"sh", "bash", "dash", "ash", "ksh", "zsh"}
 
 def hook_caller(provider: str, evidence: Evidence) -> HookCaller | Nobody:
     """Who a `hook` frame of this provider comes from."""
-    found = _host_of(provider, evidence)
+    found = _host_of(provider, evidence, is_hook=True)
     if isinstance(found, Nobody):
         return found
     process = evidence.ancestry.chain[found.at]
@@ -190,11 +196,12 @@ def hook_caller(provider: str, evidence: Evidence) -> HookCaller | Nobody:
 
 def child_caller(provider: str, evidence: Evidence) -> ChildCaller | Nobody:
     """Who an `mcp` frame of this provider comes from."""
-    found = _host_of(provider, evidence)
+    found = _host_of(provider, evidence, is_hook=False)
     if isinstance(found, Nobody):
         return found
     process = evidence.ancestry.chain[found.at]
-    return ChildCaller(provider, process, _is_nested(found, evidence))
+    is_nested = _is_nested(found, evidence)
+    return ChildCaller(provider, process, is_nested, evidence.session_id)
 
 
 def call_caller(evidence: Evidence) -> OwnSession | Person | Nobody:
@@ -234,7 +241,9 @@ def _unreadable(why: str) -> Nobody:
     )
 
 
-def _host_of(provider: str, evidence: Evidence) -> ProviderFound | Nobody:
+def _host_of(
+    provider: str, evidence: Evidence, is_hook: bool
+) -> ProviderFound | Nobody:
     """The provider program that this hook or MCP child belongs to."""
     broken = _broken_chain(evidence)
     if broken is not None:
@@ -244,9 +253,10 @@ def _host_of(provider: str, evidence: Evidence) -> ProviderFound | Nobody:
         return _not_its_host(provider, "it does not run below that program")
     if provider != "script" and not _is_direct(nearest, evidence.ancestry):
         return _not_its_host(provider, "that program did not start it itself")
+    wrong = nearest.shell_marks | (nearest.child_marks if is_hook else frozenset())
     for place in range(nearest.at):
         marks = evidence.marks_at(place)
-        if marks is None or marks & nearest.shell_marks:
+        if marks is None or marks & wrong:
             return _not_its_host(provider, "a shell command of an agent started it")
     return nearest
 

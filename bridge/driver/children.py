@@ -74,7 +74,8 @@ def _session(bridge: Bridge, caller: ChildCaller, meta: Mapping[str, object]) ->
     if identity.has_one_chat(caller.provider):
         return identity.session_of_process(bridge, caller.provider, caller.process)
     thread = provider_named(caller.provider).thread_of_call(meta)
-    if thread is None:
+    thread = thread or caller.session_id
+    if not thread:
         raise Refused(
             "session_unknown",
             f"{caller.provider} did not say which of its chats calls, and the bridge "

@@ -126,9 +126,9 @@ def still_there(provider: str, session_id: str, key: ProcessKey) -> bool:
     facts = process.facts_of(key.pid)
     if facts is None or not provider_named(provider).is_program(facts):
         return False
-    if not has_one_chat(provider) or provider_named(provider).IS_IN_PROCESS:
-        # An extension of ours says within seconds which chat is open, and ends the
-        # others (test_a_chat_that_was_left_meanwhile_is_ended).
+    if provider != claude.NAME:
+        # An extension of ours says within seconds which chat is open, a hook at the
+        # next prompt; others end (test_a_chat_that_was_left_meanwhile_is_ended).
         return True
     registration = registration_of(facts, process.marks_of(key.pid))
     return registration is not None and registration.session_id == session_id

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from bridge.core.caller import Ancestry, Evidence, ProcessFacts, ProviderFound
 from bridge.errors import Refused
-from bridge.providers import claude, cursor, script
+from bridge.providers import claude, copilot, cursor, script
 from bridge.providers.claude_registration import registration_of
 from bridge.providers.known import PROVIDERS
 
@@ -24,6 +24,7 @@ EnvironmentOf = Callable[[int], Mapping[str, str] | None]
 IsScript = Callable[[ProcessFacts], bool]
 
 _MARKS = frozenset(mark for provider in PROVIDERS.values() for mark in provider.MARKS)
+_CHILD_MARKS = {copilot.NAME: copilot.CHILD_MARKS}
 
 
 class LiveSession(Struct, frozen=True):
@@ -116,6 +117,7 @@ def _found(ancestry: Ancestry, is_script: IsScript) -> Iterable[ProviderFound]:
                 name,
                 place,
                 provider.SHELL_MARKS,
+                _CHILD_MARKS.get(name, frozenset()),
                 has_many_chats=provider.HAS_MANY_CHATS,
                 is_in_process=provider.IS_IN_PROCESS,
                 is_editor=name == cursor.NAME and cursor.is_app(facts),

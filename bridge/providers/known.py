@@ -17,12 +17,15 @@ from bridge.providers import (
     agy,
     claude,
     codex,
+    copilot,
     cursor,
     droid,
+    gemini,
     kimi,
     muse,
     opencode,
     pi,
+    qwen,
     script,
 )
 
@@ -91,12 +94,15 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
         agy.NAME: agy,
         claude.NAME: claude,
         codex.NAME: codex,
+        copilot.NAME: copilot,
         cursor.NAME: cursor,
         droid.NAME: droid,
+        gemini.NAME: gemini,
         kimi.NAME: kimi,
         muse.NAME: muse,
         opencode.NAME: opencode,
         pi.NAME: pi,
+        qwen.NAME: qwen,
         script.NAME: script,
     }
 )

@@ -21,16 +21,22 @@ from tests.real_clients.house import House, house_on
 from tests.real_clients.rig.claude import ClaudeRig
 from tests.real_clients.rig.codex import CodexRig
 from tests.real_clients.rig.computer import Computer, computer_in
+from tests.real_clients.rig.copilot import CopilotRig
+from tests.real_clients.rig.gemini import GeminiRig
 from tests.real_clients.rig.opencode import OpencodeRig
 from tests.real_clients.rig.pi import PiRig
 from tests.real_clients.rig.programs import (
     claude_program,
     clients_folder,
     codex_program,
+    copilot_program,
+    gemini_program,
     node_program,
     opencode_program,
     pi_program,
+    qwen_program,
 )
+from tests.real_clients.rig.qwen import QwenRig
 
 _TAIL = 1500
 _REPORT = pytest.StashKey[pytest.TestReport]()
@@ -136,6 +142,38 @@ async def pi(computer: Computer) -> AsyncIterator[PiRig]:
 async def opencode(computer: Computer) -> AsyncIterator[OpencodeRig]:
     """opencode on the computer."""
     rig = OpencodeRig(computer, _require(opencode_program()))
+    try:
+        yield rig
+    finally:
+        await rig.stop()
+
+
+@pytest.fixture
+async def gemini(computer: Computer) -> AsyncIterator[GeminiRig]:
+    """Gemini CLI on the computer."""
+    _require(node_program())
+    rig = GeminiRig(computer, _require(gemini_program()))
+    try:
+        yield rig
+    finally:
+        await rig.stop()
+
+
+@pytest.fixture
+async def copilot(computer: Computer) -> AsyncIterator[CopilotRig]:
+    """GitHub Copilot CLI on the computer."""
+    rig = CopilotRig(computer, _require(copilot_program()))
+    try:
+        yield rig
+    finally:
+        await rig.stop()
+
+
+@pytest.fixture
+async def qwen(computer: Computer) -> AsyncIterator[QwenRig]:
+    """Qwen Code on the computer."""
+    _require(node_program())
+    rig = QwenRig(computer, _require(qwen_program()))
     try:
         yield rig
     finally:

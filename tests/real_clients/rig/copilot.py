@@ -18,6 +18,16 @@ from tests.real_clients.rig.terminal import Pane
 from tests.real_clients.rig.waiting import wait_until
 
 
+def _is_empty(screen: str) -> bool:
+    """Does the composer wait with nothing in it?"""
+    return "❯" in screen.splitlines()  # noqa: RUF001 - Copilot's own
+
+
+def _is_loaded(screen: str) -> bool:
+    """Are its hooks and tools there too?"""
+    return _is_empty(screen) and "? help" in screen
+
+
 class CopilotRig:
     """Copilot CLI as installed at `program`, with its fake model."""
 
@@ -57,7 +67,7 @@ class CopilotRig:
         """A chat in a terminal, ready for typing."""
         command = [str(self.program), *arguments]
         pane = self.computer.open_terminal(name, command, self.variables, folder)
-        await wait_until(lambda: "❯" in pane.text(), "a Copilot composer", 40)
+        await wait_until(lambda: _is_loaded(pane.text()), "a Copilot composer", 40)
         return CopilotChat(pane)
 
     async def stop(self) -> None:
@@ -74,8 +84,17 @@ class CopilotChat:
         self.process = pane.process()
 
     async def type(self, text: str) -> None:
-        """Type one line and press Enter."""
-        await self.pane.type(text)
+        """Type one line and press Enter until the composer is empty.
+
+        The first Enter may only take a suggestion, or count as part of the text.
+        """
+        self.pane.write(text)
+        tail = text.strip()[-20:]
+        await wait_until(
+            lambda: tail in self.pane.text() and not _is_empty(self.pane.text()),
+            f"{text!r} typed in {self.pane.name}",
+        )
+        await self.pane.press_until("Enter", _is_empty)
 
     async def ask(self, text: str, answer: str) -> None:
         """Type a prompt and wait for the answer on the screen."""
@@ -84,5 +103,5 @@ class CopilotChat:
 
     async def quit(self) -> None:
         """Leave as a person does, with /exit."""
-        await self.type("/exit")
-        await wait_until(lambda: not self.process.is_alive(), "the end of the chat")
+        self.pane.write("/exit")
+        await self.pane.press_until("Enter", lambda _: not self.process.is_alive())

@@ -27,7 +27,11 @@ _SETTINGS: dict[str, Any] = {
     "privacy": {"usageStatisticsEnabled": False},
     "ui": {"hideTips": True},
 }
-_READY = "Type your message"
+
+
+def _is_empty(screen: str) -> bool:
+    """Does the composer wait with nothing in it?"""
+    return "Type your message" in screen
 
 
 class GeminiRig:
@@ -70,7 +74,7 @@ class GeminiRig:
         """A chat in a terminal, ready for typing."""
         command = [*self.command, *arguments]
         pane = self.computer.open_terminal(name, command, self.variables, folder)
-        await wait_until(lambda: _READY in pane.text(), "a Gemini composer", 40)
+        await wait_until(lambda: _is_empty(pane.text()), "a Gemini composer", 40)
         return GeminiChat(pane)
 
     async def stop(self) -> None:
@@ -87,8 +91,17 @@ class GeminiChat:
         self.process = pane.process()
 
     async def type(self, text: str) -> None:
-        """Type one line and press Enter."""
-        await self.pane.type(text)
+        """Type one line and press Enter until the composer is empty.
+
+        The first Enter may only take a suggestion, or count as part of the text.
+        """
+        self.pane.write(text)
+        tail = text.strip()[-20:]
+        await wait_until(
+            lambda: tail in self.pane.text() and not _is_empty(self.pane.text()),
+            f"{text!r} typed in {self.pane.name}",
+        )
+        await self.pane.press_until("Enter", _is_empty)
 
     async def ask(self, text: str, answer: str) -> None:
         """Type a prompt and wait for the answer on the screen."""
@@ -97,5 +110,5 @@ class GeminiChat:
 
     async def quit(self) -> None:
         """Leave as a person does, with /quit."""
-        await self.type("/quit")
-        await wait_until(lambda: not self.process.is_alive(), "the end of the chat")
+        self.pane.write("/quit")
+        await self.pane.press_until("Enter", lambda _: not self.process.is_alive())
