@@ -31,6 +31,7 @@ from bridge.errors import (
 )
 from bridge.log import Log
 from bridge.paths import Paths
+from bridge.routes.agy_agentapi import Access
 from bridge.routes.claude_channel import Channel
 from bridge.routes.way import Way
 from bridge.store.journal import Journal
@@ -55,7 +56,8 @@ class Bridge:
     the last try that found no room or another program in the way. `may_wake`: the
     person lets messages start turns; `adapters` are the extensions of ours that are
     connected, by provider, session and process, and `channels` the MCP children that
-    may push, by their program's process.
+    may push, by their program's process. `accesses` are secrets of programs' local
+    services, by process and session: in memory alone.
     """
 
     paths: Paths
@@ -84,6 +86,7 @@ class Bridge:
     may_wake: bool = True
     adapters: dict[tuple[str, str, ProcessKey], Way] = field(default_factory=dict)
     channels: dict[ProcessKey, Channel] = field(default_factory=dict)
+    accesses: dict[tuple[ProcessKey, str], Access] = field(default_factory=dict)
     attaching: trio.Lock = field(default_factory=trio.Lock)
 
     def new_queue(self, record: Attachment) -> AttachmentQueue:
@@ -151,12 +154,15 @@ class Bridge:
         self.heard.pop(key, None)
         self.hooked.discard((key, session_id))
         self.folders.pop((key, session_id), None)
+        self.accesses.pop((key, session_id), None)
 
     def forget_process(self, key: ProcessKey) -> None:
         """This process has ended, with every chat in it."""
         self.heard.pop(key, None)
         gone = {chat for chat in self.hooked if chat[0] == key}
         self.hooked -= gone
+        for chat in [chat for chat in self.accesses if chat[0] == key]:
+            del self.accesses[chat]
         for chat in gone:
             self.folders.pop(chat, None)
 

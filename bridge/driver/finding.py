@@ -13,7 +13,7 @@ from types import MappingProxyType
 from bridge.core import remotes
 from bridge.core.caller import ProcessFacts
 from bridge.core.ids import OfferId
-from bridge.driver import channel_ways, codex_ways
+from bridge.driver import agy_ways, channel_ways, codex_ways
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError
@@ -83,6 +83,7 @@ async def _adapter(
 FINDERS: Mapping[str, Find] = MappingProxyType(
     {
         "adapter": _adapter,
+        "agy_agentapi": agy_ways.agentapi,
         "claude_channel": channel_ways.claude_channel,
         "claude_session": _claude_session,
         "codex_app_server": codex_ways.app_server,

@@ -27,7 +27,7 @@ from bridge.core.records import (
     Want,
 )
 from bridge.core.render import Print
-from bridge.driver import chatting, identity, natives, offering, stepping
+from bridge.driver import agy_ways, chatting, identity, natives, offering, stepping
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError, Refused
@@ -46,7 +46,12 @@ _OUTCOMES = {
 _MAY_BE_TYPED = (HookEvent.PROMPT, HookEvent.COMMAND)
 # A slash command, a shell line, a note, a command of ours: as hosts mark them.
 _COMMANDS = ("/", "!", "#", "$agentworks", "agentworks")
-_SPEAKS_OF_NOW = (HookEvent.SESSION_STARTED, HookEvent.PROMPT, HookEvent.TURN_ENDED)
+_SPEAKS_OF_NOW = (
+    HookEvent.SESSION_STARTED,
+    HookEvent.PROMPT,
+    HookEvent.TOOL_ENDED,
+    HookEvent.TURN_ENDED,
+)
 
 
 class Hook(Struct, frozen=True):
@@ -79,6 +84,7 @@ async def answer_hook(bridge: Bridge, dialogue: HookDialogue) -> None:
     if queue is not None:
         queue.hooks_heard = True
         queue.last_contact_at = bridge.clock.wall()
+        agy_ways.take_access(bridge, queue, dialogue.peer.pid)
     await _answer(bridge, dialogue, hook, queue)
     if queue is not None and hook.said.event in _SPEAKS_OF_NOW:
         bridge.start(natives.look, bridge, queue)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 
 import psutil
 import trio
@@ -41,6 +42,7 @@ __all__ = [
     "key_of",
     "marks_of",
     "pids_of_user",
+    "variables_of",
     "wait_gone",
 ]
 
@@ -129,6 +131,14 @@ def marks_of(pid: int) -> Mapping[str, str] | None:
     None when it cannot be read, which grants nothing.
     """
     return read_variables(pid, MARKS)
+
+
+def variables_of(pid: int, names: AbstractSet[str]) -> Mapping[str, str] | None:
+    """Other variables of that environment, such as secrets that a hook was given.
+
+    None when it cannot be read.
+    """
+    return read_variables(pid, names)
 
 
 def pids_of_user() -> list[int]:
