@@ -59,8 +59,11 @@ def _is_set_up(invocation: Invocation, folder: Path) -> bool:
     from bridge import assets
     from bridge.providers import claude_install
 
-    templates = assets.folder("plugins")
-    return claude_install.is_installed(folder, invocation.paths.state, templates)
+    templates, state = assets.folder("plugins"), invocation.paths.state
+    try:
+        return claude_install.is_installed(folder, state, templates)
+    except Refused:  # whatever is wrong with its settings is Claude Code's to say
+        return False
 
 
 def _say(text: str) -> None:

@@ -25,7 +25,12 @@ _SLASH = ("/agentworks",)
 # The words that begin a command, by provider; the first is shown in the usage.
 _PREFIXES = {
     "claude": ("/agentworks", "/agentworks:agentworks"),
-    "codex": ("$agentworks", "/agentworks", "/agentworks:agentworks"),
+    "codex": (
+        "$agentworks",
+        "$agentworks:agentworks",  # as the skill of our plugin is inserted
+        "/agentworks",
+        "/agentworks:agentworks",
+    ),
 }
 # Where no slash command of ours is known to reach the hooks the plain word counts
 # too, but only where prose can hardly be meant: see _is_prose.

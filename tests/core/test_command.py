@@ -32,7 +32,13 @@ TYPED = HookInput(
 )
 PREFIXES = {
     "claude": ["/agentworks", "/agentworks:agentworks"],
-    "codex": ["/agentworks", "/agentworks:agentworks", "$agentworks", "agentworks"],
+    "codex": [
+        "/agentworks",
+        "/agentworks:agentworks",
+        "$agentworks",
+        "$agentworks:agentworks",
+        "agentworks",
+    ],
     "gemini": ["/agentworks"],
 }
 FORMS = [(provider, prefix) for provider in PREFIXES for prefix in PREFIXES[provider]]
