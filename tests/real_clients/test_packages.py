@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from bridge.providers import claude_install, codex_install, packages, project_file
+from tests.real_clients.codex_chats import open_talk
+from tests.real_clients.house import House
 from tests.real_clients.rig.claude import ClaudeRig
 from tests.real_clients.rig.codex import CodexRig
 from tests.real_clients.rig.pi import PiRig
@@ -108,6 +110,23 @@ async def test_codex_shows_the_model_both_skills_of_the_package(
     (request,) = codex.model.turns()
     assert "agentworks:agent-messages" in str(request.body)
     assert "For the person only, never for you to start" in str(request.body)
+
+
+async def test_codexs_package_alone_attaches_a_chat_and_brings_its_mail(
+    codex: CodexRig, house: House
+) -> None:
+    project_file.write_package(tuple(codex_install.package(house.state, TEMPLATES)))
+    package = str(house.state / "plugins" / "codex")
+    await codex_says(codex, "plugin", "marketplace", "add", package)
+    await codex_says(codex, "plugin", "add", "agentworks@agentworks")
+    talk = await open_talk(codex)
+
+    await talk.command("$agentworks:agentworks attach carol", "Attached as carol")
+    alice = await house.script()
+    await alice.send("Does the parser take comments?", to="carol")
+    await talk.turn("good morning")
+
+    assert talk.bodies == ["Does the parser take comments?"]
 
 
 async def test_pi_installs_the_package_for_every_project_of_a_person(
