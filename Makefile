@@ -1,5 +1,5 @@
 # Two commands: `make run` and `make test`. Both do all their set-up.
-.PHONY: run test demo lint types clients real-clients crash faults again machines soak bench coverage clean help
+.PHONY: run test demo lint types clients real-clients crash faults again machines soak bench latency coverage clean help
 
 run: ## set up, start the bridge with its embedded server, say what to do next
 	@packaging/scripts/setup.sh run
@@ -54,6 +54,10 @@ soak: ## a bridge under load, killed and cut at random; SECONDS=120, SEED=...
 bench: ## the table of ratios
 	@packaging/scripts/setup.sh dev
 	.venv/bin/python -m tests.benchmarks
+
+latency: ## how soon each real program's model has a message; NAMES="claude codex"
+	@packaging/scripts/setup.sh dev
+	.venv/bin/python -m tests.benchmarks.latency --rounds $(or $(ROUNDS),15) $(NAMES)
 
 coverage: ## each module of core and store by its own tests alone, by branch
 	@packaging/scripts/setup.sh dev
