@@ -44,7 +44,8 @@ class Reached(Struct, frozen=True):
 
     `evidence`: `native_queue` is a native queue's own yes (admitted), `seen` that
     the host showed it in the chat (confirmed), empty that bytes were written.
-    `is_over`: this way leads nowhere any more. `reason` is one plain sentence.
+    `is_over`: this way leads nowhere any more; with `is_busy` only for now, since the
+    chat is at work: it may be found again. `reason` is one plain sentence.
     `told`: a sentence for the person by its code, in place of the outcome's own; no
     way is used for this session then before its next attach.
     """
@@ -53,6 +54,7 @@ class Reached(Struct, frozen=True):
     reason: str = ""
     evidence: str = ""
     is_over: bool = False
+    is_busy: bool = False
     told: str = ""
 
 

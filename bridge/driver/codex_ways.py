@@ -2,7 +2,8 @@
 
 Owns the choice of the server. Promises that it is either the one that the person
 named, or the attachment's own process by the kernel's word on who listens; never
-one that was merely found, and none for a chat that `codex exec` runs.
+one that was merely found, and none for a chat that `codex exec` runs; and that a
+desktop app is only asked about a chat whose process it started.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from bridge.errors import Refused
 from bridge.peer import Peer
 from bridge.providers import codex_server, process
 from bridge.routes.codex_app_server import CodexAppServer
+from bridge.routes.codex_desktop import CodexDesktop
 from bridge.routes.way import Way
 
 
@@ -54,6 +56,29 @@ def _app_server(queue: AttachmentQueue, facts: ProcessFacts) -> CodexAppServer |
         return peer.pid == facts.pid
 
     return CodexAppServer(session_id, own, is_own_process)
+
+
+async def desktop(
+    bridge: Bridge, queue: AttachmentQueue, facts: ProcessFacts
+) -> Way | None:
+    """The desktop app, where the person named its socket and it started this chat.
+
+    Raises Refused or Unavailable with why it cannot be used.
+    """
+    named = remotes.named(queue.record.wants)
+    if named is None or named.route != CodexDesktop.route:
+        return None
+    ancestry = process.ancestry_of(facts.pid)
+    above = {each.pid for each in ancestry.chain}
+
+    def is_app(peer: Peer) -> bool:
+        return ancestry.whole and peer.pid in above
+
+    way = CodexDesktop(
+        queue.record.session_id, named.path, is_app, bridge.clock.random_bytes
+    )
+    await way.check()
+    return way
 
 
 def _is_same_place(path: str, own: str | None) -> bool:

@@ -87,5 +87,6 @@ FINDERS: Mapping[str, Find] = MappingProxyType(
         "claude_channel": channel_ways.claude_channel,
         "claude_session": _claude_session,
         "codex_app_server": codex_ways.app_server,
+        "codex_desktop": codex_ways.desktop,
     }
 )

@@ -185,11 +185,12 @@ async def _take_note(
         why=reached.reason,
     )
     code = reached.told or _TOLD.get(reached.outcome)
-    if code is not None:
+    if code is not None and not reached.is_busy:
         bridge.tell_person(code, name)
     if reached.evidence == "native_queue":
         await _admit(bridge, queue)
-    if reached.outcome is OfferOutcome.NOT_EMITTED or reached.told:
+    is_no = reached.outcome is OfferOutcome.NOT_EMITTED and not reached.is_busy
+    if is_no or reached.told:
         # It would be asked again and again with what it just refused.
         queue.native.is_closed = True
     if reached.is_over or queue.native.is_closed:

@@ -25,7 +25,7 @@ from bridge.providers import host_json, programs
 
 NAME = "codex"
 TITLE = "Codex"
-ROUTES: tuple[str, ...] = ("codex_app_server", "hook")
+ROUTES: tuple[str, ...] = ("codex_app_server", "codex_desktop", "hook")
 OFFERS_AT: frozenset[HookEvent] = frozenset(
     {HookEvent.PROMPT, HookEvent.TOOL_ENDED, HookEvent.TURN_ENDED}
 )

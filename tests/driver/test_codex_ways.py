@@ -1,4 +1,7 @@
-"""Codex's server is the chat's own process or the one that the person named."""
+"""Codex's server is the chat's own process or the one that the person named.
+
+The desktop app is a double here: see tests/fakes/codex_desktop.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from bridge.errors import BridgeError
 from bridge.routes.way import Way
 from tests.core.examples import BOB
 from tests.driver.desk import open_bridge
+from tests.fakes.codex_desktop import desktop
 from tests.fakes.codex_server import THREAD_ID, ScriptedCodex, codex_server
 from tests.providers.captured import process
 
@@ -81,3 +85,35 @@ async def test_no_named_server_wakes_what_codex_exec_runs(tmp_path: Path) -> Non
             await found(bridge, facts, f"unix://{server.path}")
 
         assert server.asked == []
+
+
+async def test_a_named_desktop_app_that_started_the_chat_is_its_way(
+    tmp_path: Path,
+) -> None:
+    facts = process_of("app-server", pid=os.getpid())
+    async with open_bridge(tmp_path) as bridge, desktop() as app:
+        queue = bridge.new_queue(replace(CHAT, wants=(f"desktop+unix://{app.path}",)))
+        way = await codex_ways.desktop(bridge, queue, facts)
+
+        assert way is not None
+        assert way.address == f"desktop+unix://{app.path}"
+
+
+async def test_an_app_that_did_not_start_the_chat_is_not_asked(tmp_path: Path) -> None:
+    facts = process_of("app-server", pid=os.getppid())
+    async with open_bridge(tmp_path) as bridge, desktop() as app:
+        queue = bridge.new_queue(replace(CHAT, wants=(f"desktop+unix://{app.path}",)))
+        with pytest.raises(BridgeError, match="another program listens"):
+            await codex_ways.desktop(bridge, queue, facts)
+
+        assert app.heard == []
+
+
+@pytest.mark.parametrize("wants", [(), ("unix:///run/own.sock",)])
+async def test_no_desktop_app_is_looked_for(
+    tmp_path: Path, wants: tuple[str, ...]
+) -> None:
+    facts = process_of("app-server", pid=os.getpid())
+    async with open_bridge(tmp_path) as bridge:
+        queue = bridge.new_queue(replace(CHAT, wants=wants))
+        assert await codex_ways.desktop(bridge, queue, facts) is None

@@ -120,6 +120,31 @@ async def test_what_the_way_refused_is_left_to_the_hook_and_the_person_told_once
         assert states(queue) == {ONE: DeliveryState.OFFERED, TWO: DeliveryState.OFFERED}
 
 
+async def test_what_a_chat_at_work_did_not_take_comes_by_hook_and_later_mail_natively(
+    tmp_path: Path,
+) -> None:
+    busy = Reached(NOT_EMITTED, "it is at work", is_over=True, is_busy=True)
+    way, again, route = ScriptedWay(busy), ScriptedWay(), Route(EMITTED)
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        await natives.use(bridge, queue, way)
+        await bring(bridge, queue, 1)
+        await way.until(1)
+        await settled()
+        assert queue.native.way is None
+        assert not bridge.told
+
+        await natives.use(bridge, queue, again)
+        await bring(bridge, queue, 2)
+        await again.until(1)
+        await queue.wait_for_offer()
+
+        assert states(queue) == {ONE: DeliveryState.PENDING, TWO: DeliveryState.OFFERED}
+        assert [part.key for part in again.parcels[0].parts] == ["head", TWO, "foot"]
+        await offering.make_offer(queue, OCCASION, bridge.clock, route.emit)
+        assert states(queue) == {ONE: DeliveryState.OFFERED, TWO: DeliveryState.OFFERED}
+
+
 async def test_what_may_have_gone_is_unsure_and_never_goes_again(
     tmp_path: Path,
 ) -> None:
