@@ -28,6 +28,7 @@ agentworks = LazyGroup(
         "detach": "bridge.cli.agents:detach",
         "agents": "bridge.cli.agents:agents",
         "messages": "bridge.cli.messages:messages",
+        "monitor": "bridge.cli.monitor:monitor",
         "bridge": "bridge.cli.bridge:bridge",
         "server": "bridge.cli.server:server",
         "claude": "bridge.cli.claude:claude",

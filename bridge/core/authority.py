@@ -46,6 +46,9 @@ SESSION = frozenset(
 )
 """Messages of one's own attachment."""
 
+WATCH = frozenset({"session_watch"})
+"""That mail waits for one's own session, for its monitor: no tool."""
+
 OWN = frozenset({"attach", "detach", "prepare", "agents", "status"})
 """One's own session, on the person's request, and what changes nothing.
 
@@ -69,7 +72,7 @@ VERBS: dict[type[Caller], frozenset[str]] = {
     # What a person typed in the chat comes in a hook too: command.typed_command.
     HookCaller: GREETING | {"hook"},
     ChildCaller: GREETING | SESSION,
-    OwnSession: GREETING | SESSION | OWN,
+    OwnSession: GREETING | SESSION | OWN | WATCH,
     Person: GREETING | OWN | PRIVILEGED,
     Nobody: GREETING,
 }

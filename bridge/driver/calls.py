@@ -11,7 +11,7 @@ from typing import Any
 
 from bridge.core import authority
 from bridge.core.caller import Nobody, OwnSession, Person, call_caller
-from bridge.driver import identity, persons, table, verbs
+from bridge.driver import identity, persons, table, verbs, watching
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import EXIT_NOT_ALLOWED, Refused
@@ -54,6 +54,8 @@ async def _messages(bridge: Bridge, caller: Asker, request: AnyRequest) -> objec
     assert isinstance(caller, OwnSession)  # noqa: S101 - authority.may said so
     queue = identity.own_queue(bridge, caller)
     _check_provider(caller, getattr(request, "provider", ""))
+    if isinstance(request, requests.SessionWatch):
+        return await watching.watch(bridge, queue, request.session_id, request.after)
     return await _own(bridge, queue, request)
 
 

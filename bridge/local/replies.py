@@ -154,6 +154,21 @@ def encode_ok(answer: object) -> bytes:
     return msgspec.json.encode(_Ok(answer))
 
 
+class Waiting(Struct, frozen=True):
+    """One message that waits: its sequence, and who sent it."""
+
+    sequence: int
+    sender: str
+
+
+class WatchReply(Struct, frozen=True):
+    """What waits now; nothing after up to 25 s. `is_live`: watching on makes sense."""
+
+    provider: str
+    is_live: bool
+    waiting: tuple[Waiting, ...] = ()
+
+
 def encode_error(error: BridgeError) -> bytes:
     """The body of a `reply` frame that says no."""
     body = ErrorBody(error.code, error.message, error.hint, error.exit_code)

@@ -214,6 +214,16 @@ class SessionMessageStatus(Request, frozen=True, tag="session_message_status"):
     id: Line
 
 
+class SessionWatch(Request, frozen=True, tag="session_watch"):
+    """Wait for mail of the caller's own chat after a sequence. Answer: WatchReply.
+
+    It takes up to 25 s; `session_id` must be the caller's own.
+    """
+
+    session_id: Line
+    after: Cursor = 0
+
+
 AnyRequest = (
     Hello
     | Status
@@ -235,6 +245,7 @@ AnyRequest = (
     | SessionPeers
     | SessionPurpose
     | SessionMessageStatus
+    | SessionWatch
 )
 
 
@@ -249,6 +260,7 @@ READS = (
     SessionRead,
     SessionPeers,
     SessionMessageStatus,
+    SessionWatch,
 )
 """The requests that change nothing and may be asked again at will."""
 

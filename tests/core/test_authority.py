@@ -46,7 +46,7 @@ def test_what_each_kind_of_caller_can_reach() -> None:
     assert reach(HOOK) == {"hello", "hook"}
     assert reach(CHILD) == {"hello"} | messages
     own = {"hello", "attach", "detach", "prepare", "agents", "status"}
-    assert reach(OWN) == own | messages
+    assert reach(OWN) == own | messages | {"session_watch"}
     assert reach(PERSON) == own | {
         "stop", "messages_register", "messages_list", "messages_send",
         "messages_read", "messages_state", "messages_unregister",

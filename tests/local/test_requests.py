@@ -37,6 +37,7 @@ EXAMPLES: list[AnyRequest] = [
     requests.SessionPeers(provider="claude"),
     requests.SessionPurpose(provider="claude", purpose="Review"),
     requests.SessionMessageStatus(provider="claude", id="msg-1"),
+    requests.SessionWatch(session_id="s-1", after=7),
 ]
 
 
