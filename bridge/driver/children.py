@@ -74,7 +74,7 @@ def _session(bridge: Bridge, caller: ChildCaller, meta: Mapping[str, object]) ->
     if identity.has_one_chat(caller.provider):
         return identity.session_of_process(bridge, caller.provider, caller.process)
     thread = provider_named(caller.provider).thread_of_call(meta)
-    thread = thread or caller.session_id
+    thread = thread or caller.session_id or identity.only_chat(bridge, caller)
     if not thread:
         raise Refused(
             "session_unknown",

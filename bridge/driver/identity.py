@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from bridge.core import texts
 from bridge.core.authority import Refusal
-from bridge.core.caller import Evidence, HookEvent, OwnSession, ProcessFacts
+from bridge.core.caller import (
+    ChildCaller,
+    Evidence,
+    HookEvent,
+    OwnSession,
+    ProcessFacts,
+)
 from bridge.core.records import ProcessKey
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
@@ -99,6 +105,19 @@ def own_session(bridge: Bridge, caller: OwnSession) -> str:
             "Run the command again in the chat that is open now.",
         )
     return session_id
+
+
+def only_chat(bridge: Bridge, caller: ChildCaller) -> str:
+    """The chat of Cursor's CLI, which has one at a time, by the word of its hooks.
+
+    Empty for every other program, and where its hooks have spoken of none or, since
+    the chat was changed, of several.
+    """
+    if caller.provider != cursor.NAME or not cursor.is_cli(caller.process):
+        return ""
+    key = process.key_of(caller.process)
+    heard = [session_id for at, session_id in bridge.hooked if at == key]
+    return heard[0] if len(heard) == 1 else ""
 
 
 def _require_heard(bridge: Bridge, caller: OwnSession) -> None:

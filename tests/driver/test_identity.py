@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from bridge.core.caller import ChildCaller, OwnSession
 from bridge.core.records import ProcessKey
 from bridge.driver import identity
+from bridge.errors import Refused
 from bridge.providers import process
+from tests.driver.desk import open_bridge
+from tests.providers.captured import process as program
 
 
 @contextmanager
@@ -70,3 +74,42 @@ def test_a_process_of_another_start_or_boot_is_not_there(provider: str) -> None:
         ProcessKey("another boot", key.pid, key.start),
     ):
         assert not identity.still_there(provider, "session", other)
+
+
+# ---- Cursor, whose word for a chat counts where its hooks have said the same --------
+
+CLI = "/home/user/.local/share/cursor-agent/versions/2026.09.18"
+CURSOR_CLI = program(f"{CLI}/node", "agent", f"{CLI}/index.js", pid=4711)
+CURSOR_APP = program("/usr/share/cursor/cursor", pid=4712)
+
+
+async def test_a_command_of_cursors_cli_speaks_for_a_chat_that_its_hooks_named(
+    tmp_path: Path,
+) -> None:
+    caller = OwnSession("cursor", CURSOR_CLI, "chat-1")
+    async with open_bridge(tmp_path) as bridge:
+        with pytest.raises(Refused) as refused:
+            identity.own_session(bridge, caller)
+        assert refused.value.code == "session_unknown"
+
+        bridge.hooked.add((process.key_of(CURSOR_CLI), "chat-1"))
+        assert identity.own_session(bridge, caller) == "chat-1"
+
+
+async def test_a_tool_of_cursors_cli_speaks_for_its_only_chat(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        caller = ChildCaller("cursor", CURSOR_CLI)
+        assert identity.only_chat(bridge, caller) == ""
+
+        bridge.hooked.add((process.key_of(CURSOR_CLI), "chat-1"))
+        bridge.hooked.add((process.key_of(CURSOR_APP), "chat-2"))
+        assert identity.only_chat(bridge, caller) == "chat-1"
+        bridge.hooked.add((process.key_of(CURSOR_CLI), "chat-3"))
+        assert identity.only_chat(bridge, caller) == ""
+
+
+async def test_a_tool_of_cursors_app_speaks_for_nobody(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        bridge.hooked.add((process.key_of(CURSOR_APP), "chat-2"))
+
+        assert identity.only_chat(bridge, ChildCaller("cursor", CURSOR_APP)) == ""
