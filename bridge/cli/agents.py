@@ -11,7 +11,7 @@ import msgspec
 from bridge.cli.choosing import choose
 from bridge.cli.invocation import Invocation, verb
 from bridge.cli.present import advise, ago, document, say, state_styled, styled
-from bridge.core import texts
+from bridge.core import standing, texts
 from bridge.core.nearest import nearest_names
 from bridge.core.visible import one_line
 from bridge.errors import Refused
@@ -82,7 +82,9 @@ def _without_ages(answer: bytes) -> bytes:
     """The answer without what changes by itself as time passes."""
     rows = _rows(answer)
     still = [
-        msgspec.structs.replace(row, oldest_unacknowledged_s=None, last_contact_s=None)
+        msgspec.structs.replace(
+            row, oldest_unacknowledged_s=None, last_contact_s=None, not_live=""
+        )
         for row in rows
     ]
     return msgspec.json.encode(still)
@@ -105,7 +107,7 @@ def _show(invocation: Invocation, answer: bytes, name: str, watch: bool) -> None
 
 def listing(rows: tuple[AgentRow, ...]) -> str:
     """The table of attachments, the same as in a chat but whole and coloured."""
-    lines = texts.agents_table(rows, limit=len(rows)).split("\n")
+    lines = standing.agents_table(rows, limit=len(rows)).split("\n")
     head = styled(lines[0], bold=bool(rows))
     body = [
         state_styled(line, row.state) for line, row in zip(lines[1:], rows, strict=True)
@@ -123,12 +125,14 @@ def details(row: AgentRow) -> str:
         "provider": row.provider,
         "session": row.session,
         "state": row.state,
-        "route": row.route,
+        "mail comes": row.not_live or standing.route_words(row.route),
         "purpose": row.purpose or "-",
-        "waiting": texts.waiting(row.pending, row.why) or "0",
+        "waiting": standing.waiting(row.pending, row.why) or "0",
         "unacknowledged": unacknowledged,
         "last contact": ago(row.last_contact_s),
-    } | ({"note": row.note} if row.note else {})
+    }
+    facts |= {"address": row.route} if "://" in row.route else {}
+    facts |= {"note": row.note} if row.note else {}
     width = max(map(len, facts))
     return "\n".join(
         f"{styled(fact.ljust(width), bold=True)}  {one_line(value)}"

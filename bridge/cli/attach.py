@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from bridge.cli.choosing import choose
 from bridge.cli.invocation import Invocation, verb
-from bridge.cli.present import advise, document, say
+from bridge.cli.present import advise, document, say, with_program
 from bridge.cli.setting_up import PROGRAMS, SetUp, set_up
 from bridge.core import remotes, texts
 from bridge.core.command import chat_word
@@ -111,6 +111,7 @@ def attach(
         wish.is_trial,
         is_mid_turn="mid_turn" in (wish.wants or ()),
     )
+    _say_what_wakes(wish, rows)
     attached = () if wish.is_trial else _attach(invocation, wish, rows)
     _finish(invocation, wish, rows, done, attached)
 
@@ -223,6 +224,14 @@ def _own(invocation: Invocation, wish: Wish) -> tuple[AttachReply, ...]:
     if wish.is_trial:
         return ()
     return (invocation.ask_for(AttachReply, request, _ATTACH_S),)
+
+
+def _say_what_wakes(wish: Wish, rows: Sequence[SessionRow]) -> None:
+    """Before anything is attached: what turns run under that messages start."""
+    if "no_wake" in (wish.wants or ()):
+        return
+    for notice in dict.fromkeys(row.wake for row in rows if row.wake):
+        click.echo(with_program(one_line(notice, limit=4000)), err=True)
 
 
 def _attach(

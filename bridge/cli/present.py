@@ -88,7 +88,7 @@ def state_styled(text: str, state: str) -> str:
 
 def ago(seconds: float | None) -> str:
     """How long ago, in the largest whole unit; `-` for never."""
-    from bridge.core.texts import duration  # only a text with an age pays for it
+    from bridge.core.standing import duration  # only a text with an age pays for it
 
     return "-" if seconds is None else duration(seconds)
 

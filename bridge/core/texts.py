@@ -9,14 +9,10 @@ and times in them are on one line and safe to show on a terminal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from bridge.core.command import chat_word
+from bridge.core.standing import HOOKS_NOT_LOADED, route_words
 from bridge.core.visible import label, one_line
-
-ROWS_IN_CHAT = 20
-HOOKS_NOT_LOADED = "hooks not loaded yet"
-"""Where `agents` shows the route of a chat that no hook was heard from."""
 
 MID_TURN_HOOK = (
     "For messages in the middle of a turn its project needs one more hook; if it has "
@@ -24,33 +20,7 @@ MID_TURN_HOOK = (
 )
 """What a chat says of a wish that needs something in its project."""
 
-_PURPOSE_SHOWN = 60
 _PATH_SHOWN = 4096
-
-
-class AgentLine(Protocol):
-    """What a row of the agents table needs to know of one attachment."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def provider(self) -> str: ...
-    @property
-    def session(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def route(self) -> str: ...
-    @property
-    def purpose(self) -> str: ...
-    @property
-    def pending(self) -> int: ...
-    @property
-    def why(self) -> str: ...
-    @property
-    def unacknowledged(self) -> int: ...
-    @property
-    def oldest_unacknowledged_s(self) -> float | None: ...
 
 
 # ---- attach and detach, answered in the chat ------------------------------------
@@ -127,30 +97,6 @@ def not_attached(provider: str) -> str:
 # ---- who is attached -------------------------------------------------------------
 
 
-def waiting(count: int, why: str) -> str:
-    """`3 waiting, no turn has ended`; empty when nothing waits."""
-    if count == 0:
-        return ""
-    reason = one_line(why, _PURPOSE_SHOWN)
-    return f"{count} waiting, {reason}" if reason else f"{count} waiting"
-
-
-def unacknowledged(count: int, oldest_s: float | None) -> str:
-    """`2 unacknowledged for 5 min`; empty when every offer was answered."""
-    if count == 0:
-        return ""
-    age = "" if oldest_s is None else f" for {duration(oldest_s)}"
-    return f"{count} unacknowledged{age}"
-
-
-def duration(seconds: float) -> str:
-    """`5 min`: the time in its largest whole unit."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit}"
-    return f"{int(seconds)} s"
-
-
 def cut_off(names: Sequence[str], code: str) -> str:
     """For the person: the server is not there for these chats; `code` says why."""
     who = ", ".join(label(name) for name in names)
@@ -166,37 +112,6 @@ def nobody_attached(name: str, nearest: Sequence[str]) -> str:
     if not nearest:
         return f"{text} See who is: agentworks agents"
     return f"{text} Did you mean {' or '.join(label(each) for each in nearest)}?"
-
-
-def agents_table(rows: Sequence[AgentLine], limit: int = ROWS_IN_CHAT) -> str:
-    """The attachments of this computer, at most `limit` of them, in columns."""
-    if not rows:
-        return "No chat of this computer is attached."
-    head = ("NAME", "PROVIDER", "SESSION", "STATE", "ROUTE", "MAIL", "PURPOSE")
-    table = [head, *map(_cells, rows[:limit])]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
-    if len(rows) > limit:
-        lines.append(f"and {len(rows) - limit} more: agentworks agents")
-    return "\n".join(lines)
-
-
-def _cells(row: AgentLine) -> tuple[str, ...]:
-    return (
-        label(row.name),
-        label(row.provider),
-        label(row.session),
-        label(row.state),
-        label(row.route),
-        _mail(row) or "-",
-        one_line(row.purpose, _PURPOSE_SHOWN),
-    )
-
-
-def _mail(row: AgentLine) -> str:
-    mail = waiting(row.pending, row.why) or one_line(row.why, _PURPOSE_SHOWN)
-    offered = unacknowledged(row.unacknowledged, row.oldest_unacknowledged_s)
-    return "; ".join(filter(None, (mail, offered)))
 
 
 # ---- lines for the person ----------------------------------------------------------
@@ -386,4 +301,4 @@ def _route(route: str, client: str) -> str:
         return "Its hooks are not loaded yet, so messages cannot come."
     if route == "hook":
         return "Messages come through its hooks when a turn ends."
-    return f"Messages come at once, by {label(route)}."
+    return f"Messages come {route_words(route)}."

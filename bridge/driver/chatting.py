@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bridge.core import texts
+from bridge.core import standing, texts
 from bridge.core.command import (
     AgentsCommand,
     AttachCommand,
@@ -51,7 +51,7 @@ async def _carry_out(bridge: Bridge, hook: Hook, command: Command) -> str:
         case DetachCommand():
             return await _detach(bridge, hook)
         case AgentsCommand():
-            return texts.agents_table(table.rows(bridge))
+            return standing.agents_table(table.rows(bridge))
         case UsageCommand(text=text):
             return text
 
@@ -72,8 +72,11 @@ async def _attach(bridge: Bridge, hook: Hook, command: AttachCommand) -> str:
     done = await attaching.attach(bridge, wish)
     route = table.route(bridge, done.record)
     text = texts.attached(done.record.name, route, done.waiting, done.is_again)
-    needs_hook = Want.MID_TURN in (command.wants or ())
-    return f"{text} {texts.MID_TURN_HOOK}" if needs_hook else text
+    if Want.MID_TURN in (command.wants or ()):
+        text = f"{text} {texts.MID_TURN_HOOK}"
+    if done.record.native_route:
+        text = f"{text} {texts.wake_notice(hook.provider.NAME, said.mode)}"
+    return text
 
 
 def _remote(hook: Hook, command: AttachCommand) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from bridge.core import authority, texts
+from bridge.core import authority, standing, texts
 from bridge.core.caller import Nobody, OwnSession, Person
 from bridge.core.records import AttachmentState
+from bridge.core.routing import HOOK
 from bridge.driver import attaching, chats, identity, outgoing, table
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
@@ -19,6 +20,7 @@ from bridge.errors import Refused
 from bridge.local import replies, requests
 from bridge.local.requests import AnyRequest
 from bridge.providers import discovery, process
+from bridge.providers.known import provider_named
 from bridge.upstream import api
 from bridge.version import VERSION
 
@@ -111,7 +113,17 @@ def _row(bridge: Bridge, found: discovery.LiveSession) -> replies.SessionRow:
         pid=found.process.pid,
         folder=found.folder,
         attached_as=known.record.name if known is not None else "",
+        note=found.name,
+        wake=_wake_notice(bridge, found.provider),
     )
+
+
+def _wake_notice(bridge: Bridge, provider: str) -> str:
+    """What a message that starts a turn runs under, where one may."""
+    may_wake = bridge.may_wake and any(
+        route != HOOK for route in provider_named(provider).ROUTES
+    )
+    return texts.wake_notice(provider) if may_wake else ""
 
 
 def _own_row(bridge: Bridge, caller: OwnSession, folder: str) -> replies.SessionRow:
@@ -149,7 +161,7 @@ async def attach(
         bridge.note_privileged("attach", getattr(caller, "description", ""))
     done = await attaching.attach(bridge, wish)
     record, route = done.record, table.route(bridge, done.record)
-    is_deaf = route == texts.HOOKS_NOT_LOADED
+    is_deaf = route == standing.HOOKS_NOT_LOADED
     return replies.AttachReply(
         name=record.name,
         attachment_id=record.attachment_id,

@@ -6,7 +6,7 @@ that a lease which ended is shown for a day, so that nobody vanishes without a w
 
 from __future__ import annotations
 
-from bridge.core import texts
+from bridge.core import standing, texts
 from bridge.core.loopguard import Verdict
 from bridge.core.records import (
     Attachment,
@@ -19,6 +19,7 @@ from bridge.core.render import short_session
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.local.replies import AgentRow
+from bridge.providers import codex_trust, process
 
 _SHOWN = {
     AttachmentState.ATTACHED: 0,
@@ -80,6 +81,7 @@ def row(bridge: Bridge, queue: AttachmentQueue) -> AgentRow:
         else None,
         why=_why(bridge, queue, len(waiting)),
         note=_note(queue),
+        not_live=not_live(bridge, queue),
     )
 
 
@@ -88,9 +90,38 @@ def route(bridge: Bridge, record: Attachment) -> str:
     queue = bridge.roster.get(record.attachment_id)
     if record.state is not AttachmentState.ATTACHED:
         return "-"
-    if queue is not None and not queue.hooks_heard and record.provider != "script":
-        return texts.HOOKS_NOT_LOADED
-    return record.native_route or "hook"
+    if record.native_route:
+        return record.native_route
+    return standing.HOOKS_NOT_LOADED if queue and _is_deaf(queue) else "hook"
+
+
+def not_live(bridge: Bridge, queue: AttachmentQueue) -> str:
+    """Why no mail can come to it now; empty when some can."""
+    record = queue.record
+    if record.state is AttachmentState.HELD:
+        return "waits for your yes"
+    if record.state is AttachmentState.OFFLINE:
+        since = record.offline_since
+        ago_s = None if since is None else max(0.0, bridge.clock.wall() - since)
+        return standing.stopped(ago_s, not process.is_alive(record.process_key))
+    if record.state is AttachmentState.ATTACHED and _is_deaf(queue):
+        return _why_deaf(bridge, queue)
+    return ""
+
+
+def _is_deaf(queue: AttachmentQueue) -> bool:
+    """No hook of it was heard, and it has no other way."""
+    record = queue.record
+    is_script = record.provider == "script"
+    return not (queue.hooks_heard or is_script or record.native_route)
+
+
+def _why_deaf(bridge: Bridge, queue: AttachmentQueue) -> str:
+    record = queue.record
+    if record.provider != codex_trust.PROVIDER or not record.folder:
+        return standing.HOOKS_NOT_LOADED
+    environment = process.marks_of(record.process_key.pid) or {}
+    return codex_trust.why_silent(record.folder, environment, bridge.paths.state)
 
 
 def _note(queue: AttachmentQueue) -> str:
@@ -127,9 +158,7 @@ def _why(bridge: Bridge, queue: AttachmentQueue, waiting: int) -> str:
         return f"server silent for {_silent_s(bridge, queue):.0f} s"
     if queue.guard.verdict is Verdict.LIMIT_REACHED:
         return "too many turns in a row came from hooks; it comes in the next turn"
-    if not queue.hooks_heard and queue.record.provider != "script":
-        return texts.HOOKS_NOT_LOADED
-    return "no turn has ended"
+    return not_live(bridge, queue) or "no turn has ended"
 
 
 def _silent_s(bridge: Bridge, queue: AttachmentQueue) -> float:

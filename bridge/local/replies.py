@@ -33,7 +33,8 @@ class AgentRow(Struct, frozen=True):
 
     `session` is the end of the session id, of a script its pid and start; `why`
     says what waiting mail waits for, or that no server is there; `note` is what the
-    person is to know of its state.
+    person is to know of its state; `not_live` why no mail can come, empty for a live
+    chat.
     `unacknowledged` counts the messages that were offered, perhaps in vain, and
     that its agent has said nothing of. `last_contact_s` is seconds ago;
     `oldest_unacknowledged_s` is how long the longest of those has been so; None
@@ -52,6 +53,7 @@ class AgentRow(Struct, frozen=True):
     last_contact_s: float | None = None
     why: str = ""
     note: str = ""
+    not_live: str = ""
 
 
 class StatusReply(Struct, frozen=True):
@@ -81,7 +83,10 @@ class StopReply(Struct, frozen=True):
 
 
 class SessionRow(Struct, frozen=True):
-    """A live session that an attach could choose."""
+    """A live session that an attach could choose.
+
+    `wake` is what the person is told before, where messages may start turns in it.
+    """
 
     provider: str
     session_id: str
@@ -89,6 +94,7 @@ class SessionRow(Struct, frozen=True):
     folder: str = ""
     attached_as: str = ""
     note: str = ""
+    wake: str = ""
 
 
 class PrepareReply(Struct, frozen=True):

@@ -35,6 +35,21 @@ def test_the_table_shows_waiting_mail_and_why(run: Run, daemon: FakeDaemon) -> N
     assert lines[2].startswith("eve")
 
 
+def test_a_chat_that_is_not_live_says_why_and_a_way_has_plain_words(
+    run: Run, daemon: FakeDaemon
+) -> None:
+    way = "claude+session:///home/ada/.claude/sessions/7.json"
+    gone = EVE | {"not_live": "stopped, offline for 5 min"}
+    daemon.replies["agents"] = {"agents": [BOB | {"route": way}, gone]}
+
+    out, details = run("agents").out, run("agents", "bob").out
+
+    assert "at once, by the chat's own inbox" in out
+    assert "stopped, offline for 5 min" in out
+    assert way not in out
+    assert way in details
+
+
 def test_nobody_attached_says_how(run: Run, daemon: FakeDaemon) -> None:
     daemon.replies["agents"] = {"agents": []}
 

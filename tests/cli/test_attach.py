@@ -304,6 +304,19 @@ def test_the_persons_wishes_go_with_the_attach(run: Run, person: FakeDaemon) -> 
     assert person.asked[-1]["wants"] == ["at_prompt", "no_wake"]
 
 
+def test_what_a_wake_runs_under_is_said_before_anything_is_attached(
+    run: Run, person: FakeDaemon
+) -> None:
+    person.replies["prepare"]["sessions"][0]["wake"] = "Messages may start turns."
+    person.refuse("attach", "name_held", 4)
+
+    ran = run("attach", "bob", "--session", "s-1", "--yes")
+    quiet = run("attach", "bob", "--session", "s-1", "--yes", "--no-wake")
+
+    assert "Messages may start turns." in ran.err
+    assert "Messages may start turns." not in quiet.err
+
+
 def test_a_named_way_says_whose_chat_it_is(run: Run, person: FakeDaemon) -> None:
     person.replies["prepare"]["sessions"] = []
     remote = "desktop+unix:///home/ada/.codex/ipc/ipc.sock"

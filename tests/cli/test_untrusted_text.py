@@ -83,7 +83,7 @@ def test_one_agent_is_shown_on_a_line_for_each_fact(row: AgentRow) -> None:
     shown = agents.details(row)
 
     assert is_tame(shown)
-    assert shown.count("\n") == 8 + bool(row.note)
+    assert shown.count("\n") == 8 + bool(row.note) + ("://" in row.route)
 
 
 @given(

@@ -4,47 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given
-from hypothesis import strategies as st
-from msgspec import Struct
 
-from bridge.core import texts
+from bridge.core import standing, texts
 from tests.core.examples import ANY_TEXT
 from tests.core.golden_text import golden
 from tests.core.test_visible import HOST_TAG, hidden_characters
-
-
-class Row(Struct, frozen=True):
-    """A row as the bridge answers it to a local command."""
-
-    name: str
-    provider: str = "claude"
-    session: str = "d2bc7444"
-    state: str = "attached"
-    route: str = "hook"
-    purpose: str = ""
-    pending: int = 0
-    why: str = ""
-    unacknowledged: int = 0
-    oldest_unacknowledged_s: float | None = None
-
-
-ROWS = (
-    Row("bob", purpose="Reviews changes"),
-    Row("alice", "codex", "e1170043", pending=3, why="server silent for 40 s"),
-    Row("carol", state="offline", route=texts.HOOKS_NOT_LOADED, pending=1),
-    Row("dave", unacknowledged=2, oldest_unacknowledged_s=301.9),
-    Row("erin", pending=1, why="no turn has ended", unacknowledged=1),
-)
 
 
 def test_the_answers_to_attach() -> None:
     answers = [
         texts.attached("bob", "hook"),
         texts.attached("bob", "hook", waiting=1, is_again=True),
-        texts.attached("bob", texts.HOOKS_NOT_LOADED, waiting=3),
-        texts.attached("bob", "claude_session"),
+        texts.attached("bob", standing.HOOKS_NOT_LOADED, waiting=3),
+        texts.attached("bob", "claude+session:///home/me/.claude/sessions/7.json"),
         texts.attached("bob", "hook", client="/home/me/agentworks/bin/ask"),
         texts.name_held("bob", "codex", "2026-11-29T16:05:29Z", "claude"),
         texts.name_held("bob", "script", "2026-11-29T16:05:29Z", "script"),
@@ -76,45 +49,6 @@ def test_the_answers_to_detach() -> None:
     text = "\n".join(answers)
 
     assert golden("answers_detach", text) == text
-
-
-def test_the_agents_table() -> None:
-    text = texts.agents_table(ROWS)
-
-    assert golden("answer_agents", text) == text
-    assert texts.agents_table(()) == "No chat of this computer is attached."
-
-
-def test_the_table_in_a_chat_has_at_most_20_rows() -> None:
-    lines = texts.agents_table([Row(f"agent-{n}") for n in range(25)]).splitlines()
-
-    assert len(lines) == 22
-    assert lines[-1] == "and 5 more: agentworks agents"
-
-
-@pytest.mark.parametrize(
-    ("count", "why", "shown"),
-    [(0, "x", ""), (3, "no turn has ended", "3 waiting, no turn has ended")],
-)
-def test_waiting_mail_says_why(count: int, why: str, shown: str) -> None:
-    assert texts.waiting(count, why) == shown
-
-
-@pytest.mark.parametrize(
-    ("count", "oldest_s", "shown"),
-    [
-        (0, None, ""),
-        (1, None, "1 unacknowledged"),
-        (2, 59.9, "2 unacknowledged for 59 s"),
-        (2, 60.0, "2 unacknowledged for 1 min"),
-        (2, 7_199.0, "2 unacknowledged for 1 h"),
-        (2, 172_800.0, "2 unacknowledged for 2 d"),
-    ],
-)
-def test_what_was_not_acknowledged_has_a_count_and_an_age(
-    count: int, oldest_s: float | None, shown: str
-) -> None:
-    assert texts.unacknowledged(count, oldest_s) == shown
 
 
 def test_the_line_at_a_sessions_start() -> None:
@@ -185,7 +119,8 @@ def any_sentence(text: str) -> list[str]:
         lambda: texts.tool_of_unattached_chat(text),
         lambda: texts.retired_message(text, text, text),
         lambda: texts.nobody_attached(text, (text,)),
-        lambda: texts.waiting(1, text),
+        lambda: standing.waiting(1, text),
+        lambda: standing.route_words(text),
         lambda: texts.cut_off((text, text), text),
         lambda: texts.became_of(text, "admitted", at=text, offline_since=text),
         lambda: texts.became_of(text, text, observed=text, taken_back=text),
@@ -199,12 +134,3 @@ def test_no_sentence_can_be_broken_by_a_name(text: str) -> None:
         assert "\n" not in sentence
         assert hidden_characters(sentence) == set()
         assert HOST_TAG.search(sentence) is None
-
-
-@given(st.lists(st.builds(Row, ANY_TEXT, ANY_TEXT, purpose=ANY_TEXT), max_size=25))
-def test_a_row_is_one_line_whatever_it_says(rows: list[Row]) -> None:
-    text = texts.agents_table(rows)
-
-    heading, more = bool(rows), len(rows) > 20
-    assert len(text.split("\n")) == max(1, min(len(rows), 20) + heading + more)
-    assert hidden_characters(text) == set()

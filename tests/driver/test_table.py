@@ -8,7 +8,7 @@ import pytest
 import trio
 from msgspec.structs import replace
 
-from bridge.core import texts
+from bridge.core import standing
 from bridge.core.effects import SaveAttachment
 from bridge.core.events import (
     Detach,
@@ -22,11 +22,20 @@ from bridge.core.events import (
 from bridge.core.ids import AttachmentId
 from bridge.core.quota import Limits
 from bridge.core.records import OfferOutcome
-from bridge.driver import offering, persons, receiving, restoring, stepping, table
+from bridge.driver import (
+    natives,
+    offering,
+    persons,
+    receiving,
+    restoring,
+    stepping,
+    table,
+)
 from bridge.driver.bridge import TOLD_KEPT, Bridge
 from bridge.driver.queue import AttachmentQueue
 from tests.core.examples import BOB
 from tests.driver.desk import OCCASION, Route, advance, incoming, open_bridge
+from tests.fakes.ways import ScriptedWay
 
 DAY_S = 24 * 3600.0
 INTRODUCED = replace(BOB, setup_at=1.0, guidance_at=1_790_000_000.0)
@@ -162,7 +171,7 @@ async def test_a_full_mailbox_says_so_even_where_nothing_waits(tmp_path: Path) -
 
         status = persons.status(bridge)
         assert status.waiting == (f"bob: {why}",)
-        assert f"{why}; 1 unacknowledged" in texts.agents_table(status.attachments)
+        assert f"{why}; 1 unacknowledged" in standing.agents_table(status.attachments)
         assert "There was no room" in status.attachments[0].note
 
 
@@ -210,3 +219,39 @@ async def test_each_attachment_shows_what_nobody_acknowledged(tmp_path: Path) ->
         assert row.unacknowledged == 2
         assert row.oldest_unacknowledged_s == 61
         assert row.session == BOB.session_id[-8:]
+
+
+async def test_a_chat_that_is_not_live_says_why(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        assert table.row(bridge, queue).not_live == standing.HOOKS_NOT_LOADED
+
+        queue.hooks_heard = True
+        assert table.row(bridge, queue).not_live == ""
+
+        await stepping.step(bridge, queue, ProcessGone(at(bridge)))
+        advance(bridge, 301)
+        row = table.row(bridge, queue)
+        assert (row.route, row.not_live) == ("-", "stopped, offline for 5 min")
+
+
+async def test_a_chat_that_is_reached_natively_is_live_without_a_hook(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        await natives.use(bridge, queue, ScriptedWay())
+
+        row = table.row(bridge, queue)
+
+        assert (row.route, row.not_live) == (ScriptedWay.address, "")
+
+
+async def test_codex_hooks_that_are_not_trusted_are_said_so(tmp_path: Path) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        queue.record = replace(
+            queue.record, provider="codex", folder=str(tmp_path / "shop")
+        )
+
+        assert table.row(bridge, queue).not_live == standing.FOLDER_NOT_TRUSTED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridge.core import texts
+from bridge.core import standing, texts
 from tests.real_clients.codex_chats import (
     NO_SANDBOX,
     agentworks,
@@ -100,7 +100,7 @@ async def test_an_agents_own_attach_says_when_the_hooks_are_not_loaded(
 ) -> None:
     said = await said_in_exec(codex, house, ["attach carol"], NO_SANDBOX)
 
-    assert texts.attached("carol", texts.HOOKS_NOT_LOADED) in said
+    assert texts.attached("carol", standing.HOOKS_NOT_LOADED) in said
     assert list(codex.computer.project.iterdir()) == []
 
 

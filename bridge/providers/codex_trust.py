@@ -1,0 +1,73 @@
+"""Why a Codex chat runs none of our hooks, by what its files say.
+
+Owns the reading of trust in Codex's own configuration, which is never written.
+Promises a guess and no more: only a hook that was heard proves that it runs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from bridge import assets
+from bridge.core.standing import (
+    FOLDER_NOT_TRUSTED,
+    HOOKS_NOT_LOADED,
+    NOT_TRUSTED,
+    NOT_WRITTEN,
+)
+from bridge.errors import Refused
+from bridge.providers import codex_install
+
+PROVIDER = "codex"
+_LIMIT_BYTES = 1024 * 1024
+
+
+def why_silent(folder: str, environment: Mapping[str, str], state_dir: Path) -> str:
+    """In a few words; `environment` is the Codex process's own."""
+    project = Path(folder)
+    config = _config(environment)
+    if not _is_trusted(config, project):
+        return FOLDER_NOT_TRUSTED
+    try:
+        plugins = assets.folder("plugins")
+        is_written = codex_install.is_installed(project, state_dir, plugins)
+    except (Refused, FileNotFoundError):
+        return HOOKS_NOT_LOADED
+    if not is_written:
+        return NOT_WRITTEN
+    return HOOKS_NOT_LOADED if _has_trusted_hook(config, project) else NOT_TRUSTED
+
+
+def _config(environment: Mapping[str, str]) -> Mapping[str, object]:
+    """Codex's configuration; an empty one where it cannot be read."""
+    home = environment.get("HOME", "")
+    place = environment.get("CODEX_HOME", "") or f"{home}/.codex"
+    file = Path(place) / "config.toml"
+    try:
+        if not place.startswith("/") or file.stat().st_size > _LIMIT_BYTES:
+            return {}
+        return tomllib.loads(file.read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def _is_trusted(config: Mapping[str, object], project: Path) -> bool:
+    """The folder or one above it; the nearest word counts."""
+    projects = _table(config.get("projects"))
+    for folder in (project, *project.parents):
+        said = _table(projects.get(str(folder))).get("trust_level")
+        if said is not None:
+            return said == "trusted"
+    return False
+
+
+def _has_trusted_hook(config: Mapping[str, object], project: Path) -> bool:
+    states = _table(_table(config.get("hooks")).get("state"))
+    ours = f"{project / codex_install.HOOKS}:"
+    return any(key.startswith(ours) for key in states)
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
