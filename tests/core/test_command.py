@@ -40,6 +40,7 @@ PREFIXES = {
         "agentworks",
     ],
     "gemini": ["/agentworks"],
+    **dict.fromkeys(("cursor", "droid", "kimi", "muse"), ["/agentworks", "agentworks"]),
 }
 FORMS = [(provider, prefix) for provider in PREFIXES for prefix in PREFIXES[provider]]
 PROVIDERS = st.sampled_from(["claude", "codex", "script", "", "gemini"])
@@ -100,6 +101,9 @@ def test_an_option_that_is_none_attaches_nothing(words: str) -> None:
         ("claude", "/AgentWorks attach bob"),
         ("claude", "/agentworks attach " + "x" * 400),
         ("codex", "agentworks is down"),
+        ("cursor", "agentworks attach reviewer please"),
+        ("muse", "agentworks is down"),
+        ("agy", "agentworks attach reviewer"),
         ("codex", "agentworks attach reviewer please"),
         ("codex", "agentworks attach does not work, why?"),
         ("codex", "agentworks rocks!\nattach"),
