@@ -40,7 +40,10 @@ PREFIXES = {
         "agentworks",
     ],
     "gemini": ["/agentworks"],
-    **dict.fromkeys(("cursor", "droid", "kimi", "muse"), ["/agentworks", "agentworks"]),
+    "cursor": ["/agentworks", "agentworks"],
+    "droid": ["/agentworks", "agentworks"],
+    "kimi": ["/agentworks", "agentworks"],
+    "muse": ["/agentworks", "agentworks"],
 }
 FORMS = [(provider, prefix) for provider in PREFIXES for prefix in PREFIXES[provider]]
 PROVIDERS = st.sampled_from(["claude", "codex", "script", "", "gemini"])
