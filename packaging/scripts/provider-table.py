@@ -36,7 +36,7 @@ WAYS = {
     "claude_channel": ("channel, where switched on", False),
     "claude_session": ("session inbox", True),
     "codex_app_server": ("app-server", True),
-    "codex_desktop": ("desktop app (`--native-remote`)", True),
+    "codex_desktop": ("desktop app (`--native-remote`)", False),
     "qwen_input": ("input file", False),
 }
 # What a person may ask for besides, and the event that it needs.
