@@ -54,5 +54,6 @@ def _listen(arguments: Sequence[str]) -> str:
 
 
 def _usual_place(environment: Mapping[str, str]) -> str:
-    home = environment.get("CODEX_HOME") or f"{environment.get('HOME', '')}/.codex"
-    return f"{home}/{_USUAL}"
+    home = environment.get("HOME", "")
+    codex_home = environment.get("CODEX_HOME") or (f"{home}/.codex" if home else "")
+    return f"{codex_home}/{_USUAL}" if codex_home else ""

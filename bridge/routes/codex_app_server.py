@@ -16,6 +16,7 @@ thread's own process asks, within some seconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 import msgspec
 import trio
@@ -38,7 +39,21 @@ _LOOK_AGAIN_S = 0.05
 # A value over 4,000 bytes is cut in the middle.
 VALUE_BYTES = 3_900
 _NAME = "agent_message"
-_RECENT = 20
+_FIRST_ITEMS = 3
+
+T = TypeVar("T")
+
+
+class _Named(msgspec.Struct, frozen=True):
+    id: str
+
+
+class _Taken(msgspec.Struct, frozen=True):
+    turn: _Named
+
+
+class _Queued(msgspec.Struct, frozen=True, rename="camel"):
+    queued_submission: _Named
 
 
 class _Item(msgspec.Struct, frozen=True, rename="camel"):
@@ -132,11 +147,14 @@ async def _start_turn(server: CodexRpc, thread: Thread, parcel: Parcel) -> Reach
         "input": [_text(announced(parcel.nonce))],
         "additionalContext": dict(context_of(parcel)),
     }
-    reached = await _hand(server, "turn/start", params)
+    taken = await _hand(server, "turn/start", params, _Taken)
+    if isinstance(taken, Reached):
+        return taken
     # In a turn that runs it is shown after the model's answer, so much later.
-    if reached.outcome is not OfferOutcome.EMITTED or thread.is_running:
-        return reached
-    is_seen = await _is_seen(server, thread, parcel)
+    if thread.is_running:
+        return Reached(OfferOutcome.EMITTED)
+    turn = {"threadId": thread.id, "turnId": taken.turn.id, "limit": _FIRST_ITEMS}
+    is_seen = await _is_seen(server, turn, parcel)
     return Reached(OfferOutcome.EMITTED, evidence="seen" if is_seen else "")
 
 
@@ -146,37 +164,44 @@ async def _queue(server: CodexRpc, parcel: Parcel) -> Reached:
         "clientUserMessageId": parcel.offer_id,
         "input": [_text(parcel.text)],
     }
-    reached = await _hand(server, "thread/queue/add", params)
-    if reached.outcome is not OfferOutcome.EMITTED:
-        return reached
+    taken = await _hand(server, "thread/queue/add", params, _Queued)
+    if isinstance(taken, Reached):
+        return taken
     return Reached(OfferOutcome.EMITTED, evidence="native_queue")
 
 
-async def _hand(server: CodexRpc, method: str, params: Mapping[str, object]) -> Reached:
-    """The one attempt: what the server did not begin is surely not emitted."""
+async def _hand(
+    server: CodexRpc, method: str, params: Mapping[str, object], kind: type[T]
+) -> T | Reached:
+    """The one attempt: the server's yes, or what came of it instead.
+
+    What the server did not begin is surely not emitted.
+    """
     with trio.move_on_after(HAND_S):
         try:
-            await server.ask(method, params, msgspec.Raw)
+            return await server.ask(method, params, kind)
         except Refused as error:
             return Reached(OfferOutcome.NOT_EMITTED, error.message)
         except BridgeError as error:
             return Reached(OfferOutcome.UNKNOWN, error.message, is_over=True)
-        return Reached(OfferOutcome.EMITTED)
     return Reached(OfferOutcome.UNKNOWN, _slow().message, is_over=True)
 
 
-async def _is_seen(server: CodexRpc, thread: Thread, parcel: Parcel) -> bool:
-    """Does the thread show our text among its last items soon?"""
-    newest = {"threadId": thread.id, "limit": _RECENT, "sortDirection": "desc"}
+async def _is_seen(
+    server: CodexRpc, turn: Mapping[str, object], parcel: Parcel
+) -> bool:
+    """Does the turn show our text among its first items soon?"""
     with trio.move_on_after(SEEN_S):
-        try:
-            while True:
-                items = await server.ask("thread/items/list", newest, _Items)
+        while True:
+            try:
+                items = await server.ask("thread/items/list", turn, _Items)
                 if _shows(items, parcel):
                     return True
-                await trio.sleep(_LOOK_AGAIN_S)
-        except BridgeError:
-            return False
+            except Refused:
+                pass  # so for a moment in the first turn of a thread
+            except BridgeError:
+                return False
+            await trio.sleep(_LOOK_AGAIN_S)
     return False
 
 

@@ -49,7 +49,8 @@ def test_the_usual_place_is_below_the_home_that_the_process_was_started_with() -
     chosen = codex_server.own_socket(facts, {**HOME, "CODEX_HOME": "/data/codex"})
 
     assert chosen == f"/data/codex/{USUAL}"
-    assert codex_server.own_socket(facts, {"CODEX_HOME": "relative"}) is None
+    for nowhere in ({"CODEX_HOME": "relative"}, {}):
+        assert codex_server.own_socket(facts, nowhere) is None
 
 
 def test_another_program_is_no_server_whatever_its_arguments_are() -> None:

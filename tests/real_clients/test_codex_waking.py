@@ -6,6 +6,7 @@ that have no way but their hooks.
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -28,6 +29,14 @@ from tests.real_clients.rig.processes import end
 from tests.real_clients.rig.waiting import wait_until
 
 pytestmark = [pytest.mark.real_client, pytest.mark.slow, pytest.mark.waking]
+
+# A hook of the person's own that lets nothing of ours begin a turn.
+_BLOCKS_OURS = """\
+#!/bin/sh
+if grep -q '"prompt":"AgentWorks \\['; then
+    printf '{"decision":"block","reason":"not now"}'
+fi
+"""
 
 
 @pytest.fixture
@@ -72,6 +81,34 @@ async def test_a_message_joins_the_turn_that_runs(house: House, carol: Talk) -> 
     assert "think hard" in asked.arrived
     assert brought.arrived.count("in the middle") == 1
     assert times_remembered(carol.requests[-1], "in the middle") == 1
+
+
+async def test_what_a_hook_of_the_persons_blocks_comes_once_with_the_next_turn(
+    house: House, codex: CodexRig
+) -> None:
+    """Codex keeps the untrusted part of a prompt that it did not begin."""
+    blocks = codex.computer.folder / "blocks"
+    blocks.write_text(_BLOCKS_OURS)
+    blocks.chmod(0o700)
+    hook = {"type": "command", "command": str(blocks), "timeout": 5}
+    hooks = {"UserPromptSubmit": [{"hooks": [hook]}]}
+    (codex.codex_home / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+    await install(house)
+    carol = await open_talk(codex, "carol", daemon=True, review=True)
+    await carol.command(ATTACH.format(name="carol"), "Attached as carol")
+    await carol.host.pane.wait_text("not now")
+    alice = await house.script()
+    await alice.send("whenever you like", to="carol")
+    screen = carol.host.pane.text
+    await wait_until(lambda: screen().count("└ not now") == 2, "two blocked prompts")
+    await wait_until(lambda: screen().count("Worked for") == 3, "the end of all turns")
+    assert carol.requests == []
+
+    await carol.turn("good morning")
+    await carol.turn("what now?")
+
+    assert times_seen(carol.requests, "whenever you like") == 1
+    assert times_remembered(carol.requests[-1], "whenever you like") == 1
 
 
 @pytest.mark.parametrize("size_bytes", [9_000, 40_000])

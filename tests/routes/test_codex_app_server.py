@@ -113,12 +113,13 @@ async def test_another_clients_text_is_no_evidence() -> None:
     other = copy.deepcopy(RECORDED["items"])
     for row in other["data"]:
         row["item"]["clientId"] = "offer-2"
-    shown = InTurn([other, {"data": []}, RECORDED["items"]])
+    not_yet = Fault(code=-32601, message="thread/items/list is not supported yet")
+    shown = InTurn([not_yet, other, {"data": []}, RECORDED["items"]])
     async with codex_server(thread__items__list=shown) as server:
         reached = await way_to(server).offer(PARCEL)
 
     assert reached.evidence == "seen"
-    assert server.methods.count("thread/items/list") == 3
+    assert server.methods.count("thread/items/list") == 4
 
 
 async def test_a_named_servers_queue_takes_the_whole_text_as_admitted() -> None:
@@ -132,6 +133,18 @@ async def test_a_named_servers_queue_takes_the_whole_text_as_admitted() -> None:
         "clientUserMessageId": "offer-1",
         "input": [{"type": "text", "text": PARCEL.text}],
     }
+
+
+@pytest.mark.parametrize("answer", [{}, HANG_UP, Fault(RECORDED["error_queue"])])
+async def test_a_queue_that_does_not_say_yes_is_unknown(answer: object) -> None:
+    elsewhere = RECORDED["thread_elsewhere"]
+    async with codex_server(
+        thread__read=elsewhere, thread__queue__add=answer
+    ) as server:
+        reached = await way_to(server, may_queue=True).offer(PARCEL)
+
+    assert (reached.outcome, reached.evidence) == (UNKNOWN, "")
+    assert len(server.params("thread/queue/add")) == 1
 
 
 async def test_a_named_server_that_has_the_thread_starts_it() -> None:
@@ -163,9 +176,19 @@ async def test_what_was_not_begun_is_not_emitted(word: str) -> None:
         Text("no JSON"),
         Text("{}"),
         Text('{"id":3}'),
+        {"turn": None},
         Text("[" * 5000),
     ],
-    ids=["silence", "hang up", "failed", "no json", "no id", "no result", "deep"],
+    ids=[
+        "silence",
+        "hang up",
+        "failed",
+        "no json",
+        "no id",
+        "no result",
+        "no turn",
+        "deep",
+    ],
 )
 async def test_an_outcome_that_is_not_known_is_never_tried_again(
     answer: object, autojump_clock: object
