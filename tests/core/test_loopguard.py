@@ -12,6 +12,7 @@ from bridge.core.loopguard import (
     Guard,
     Hearing,
     Verdict,
+    handed,
     hear,
     policy,
     printed,
@@ -203,3 +204,42 @@ def test_claude_never_drops_what_was_printed(story: list[str]) -> None:
             assert host_count <= 8
         else:
             host_count = 0
+
+
+def prompted(text: str, is_subagent: bool = False) -> HookInput:
+    return HookInput(
+        "claude",
+        HookEvent.PROMPT,
+        SessionId("session-1"),
+        prompt=text,
+        is_subagent=is_subagent,
+    )
+
+
+def test_what_went_a_native_way_is_confirmed_by_the_prompt_that_shows_it() -> None:
+    guard = handed(Guard(), OFFER, "0123456789abcdef")
+
+    hearing = hear(guard, prompted("AgentWorks [0123456789abcdef] for bob"), 1.0)
+
+    assert (hearing.confirmed, hearing.guard.confirmed) == (OFFER, OFFER)
+    again = hear(hearing.guard, prompted("[0123456789abcdef] once more"), 2.0)
+    assert again.confirmed is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        prompted("a prompt of the person"),
+        prompted("[0123456789abcdef]", is_subagent=True),
+        ended(),
+        ended(is_continuation=True),
+        other(HookEvent.SESSION_STARTED),
+    ],
+)
+def test_nothing_else_speaks_of_what_went_a_native_way(said: HookInput) -> None:
+    guard = handed(Guard(), OFFER, "0123456789abcdef")
+
+    hearing = hear(guard, said, 1.0)
+
+    assert (hearing.confirmed, hearing.unconfirmed) == (None, None)
+    assert hearing.guard.handed == OFFER
