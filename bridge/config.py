@@ -57,12 +57,14 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     """What the person chose; an empty `server` means the embedded one.
 
     `wake`: `never` keeps every message to the hooks, so that none starts a turn by
-    itself; else a chat with a native way is reached at once.
+    itself; else a chat with a native way is reached at once. `notify`: `never` shows
+    nothing on the desktop when mail waits for an idle chat that has none.
     """
 
     server: str = ""
     credentials: Credentials | None = None
     wake: Literal["native", "never"] = "native"
+    notify: Literal["desktop", "never"] = "desktop"
 
     @property
     def is_embedded(self) -> bool:

@@ -50,6 +50,7 @@ from bridge.local.stream import LocalListener
 from bridge.log import Log, forward_libraries, open_log
 from bridge.paths import Paths
 from bridge.peer import Peer
+from bridge.routes.notification import Desktop
 from bridge.service import refusal
 from bridge.service.ending import until_told_to_end
 from bridge.service.notify import Notifier
@@ -108,6 +109,7 @@ async def _serve(
             started_at=clock.running(),
             warnings=warnings,
             may_wake=settings.wake != "never",
+            desktop=Desktop(os.environ) if settings.notify != "never" else None,
         )
         await restoring.restore(bridge)
         nursery.start_soon(restoring.keep_tidy, bridge)

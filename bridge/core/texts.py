@@ -162,6 +162,10 @@ def told_person(code: str, name: str) -> str:
             f"There was no room for another message of {who}, so the server keeps "
             "the rest of them until there is. Its next turns make room."
         ),
+        "not_notified": (
+            f"A desktop notification that mail waits for {who} could not be shown, "
+            "nor will later ones be told of here. Messages come by hooks all the same."
+        ),
         "room_again": f"There is room again for the messages of {who}.",
         "stream_stuck": (
             f"The server sent {who} something that cannot be read, three times at the "

@@ -33,6 +33,7 @@ from bridge.log import Log
 from bridge.paths import Paths
 from bridge.routes.agy_agentapi import Access
 from bridge.routes.claude_channel import Channel
+from bridge.routes.notification import Desktop
 from bridge.routes.way import Way
 from bridge.store.journal import Journal
 from bridge.store.leases import Leases
@@ -54,9 +55,11 @@ class Bridge:
     can be pasted; `stopping` is set by a stop; `attaching` lets one attach at a
     time choose a name; `storage_troubles` holds, by kind of work, the sentence of
     the last try that found no room or another program in the way. `may_wake`: the
-    person lets messages start turns; `adapters` are the extensions of ours that are
-    connected, by provider, session and process, and `channels` the MCP children that
-    may push, by their program's process. `accesses` are secrets of programs' local
+    person lets messages start turns; `desktop` shows them notifications, None for a
+    person who wants none, and `lacks_desktop` is that it once could not; `adapters`
+    are the extensions of ours that are connected, by provider, session and process,
+    and `channels` the MCP children that may push, by their program's process.
+    `accesses` are secrets of programs' local
     services, by process and session: in memory alone.
     """
 
@@ -84,6 +87,8 @@ class Bridge:
     stopping: trio.Event = field(default_factory=trio.Event)
     broken: StorageBroken | None = None
     may_wake: bool = True
+    desktop: Desktop | None = None
+    lacks_desktop: bool = False
     adapters: dict[tuple[str, str, ProcessKey], Way] = field(default_factory=dict)
     channels: dict[ProcessKey, Channel] = field(default_factory=dict)
     accesses: dict[tuple[ProcessKey, str], Access] = field(default_factory=dict)

@@ -27,7 +27,15 @@ from bridge.core.records import (
     Want,
 )
 from bridge.core.render import Print
-from bridge.driver import agy_ways, chatting, identity, natives, offering, stepping
+from bridge.driver import (
+    agy_ways,
+    chatting,
+    identity,
+    natives,
+    noticing,
+    offering,
+    stepping,
+)
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError, Refused
@@ -43,6 +51,7 @@ _OUTCOMES = {
     Outcome.UNPRINTED: OfferOutcome.NOT_EMITTED,
     Outcome.UNKNOWN: OfferOutcome.UNKNOWN,
 }
+_IN_TURN = (HookEvent.PROMPT, HookEvent.TOOL_ENDED)
 _MAY_BE_TYPED = (HookEvent.PROMPT, HookEvent.COMMAND)
 # A slash command, a shell line, a note, a command of ours: as hosts mark them.
 _COMMANDS = ("/", "!", "#", "$agentworks", "agentworks")
@@ -85,9 +94,27 @@ async def answer_hook(bridge: Bridge, dialogue: HookDialogue) -> None:
         queue.hooks_heard = True
         queue.last_contact_at = bridge.clock.wall()
         agy_ways.take_access(bridge, queue, dialogue.peer.pid)
+    if queue is not None:
+        _note_turn(queue, hook.said)
     await _answer(bridge, dialogue, hook, queue)
     if queue is not None and hook.said.event in _SPEAKS_OF_NOW:
-        bridge.start(natives.look, bridge, queue)
+        bridge.start(_look, bridge, queue)
+
+
+def _note_turn(queue: AttachmentQueue, said: HookInput) -> None:
+    """Busy from a prompt on; idle again at the end of a turn that brought nothing."""
+    if said.is_subagent:
+        return
+    if said.event is HookEvent.SESSION_STARTED:
+        queue.is_idle = True
+    elif said.event in _IN_TURN and _reaches_model(said):
+        queue.is_idle = False
+
+
+async def _look(bridge: Bridge, queue: AttachmentQueue) -> None:
+    """A native way may have come; where none has, the person may have to know."""
+    await natives.look(bridge, queue)
+    await noticing.look(bridge, queue)
 
 
 async def _answer(
@@ -177,10 +204,12 @@ async def _turn_ended(
         await offering.settle(queue, bridge.clock)
         hearing = await _evidence(bridge, queue, hook.said)
         occasion = _occasion(bridge, hook, queue, hearing)
+        goes_on = False
         if occasion is None:
             await dialogue.silence()
         else:
-            await _offer(bridge, dialogue, hook, queue, occasion)
+            goes_on = await _offer(bridge, dialogue, hook, queue, occasion)
+        queue.is_idle = not goes_on
     finally:
         queue.finish_turn_end()
 
@@ -270,7 +299,8 @@ async def _offer(
     hook: Hook,
     queue: AttachmentQueue,
     occasion: offering.Occasion,
-) -> None:
+) -> bool:
+    """Make it; False when nothing was handed over, so that the turn is over."""
     version = identity.version_of(hook.provider.NAME, hook.caller.process)
 
     async def emit(offer_id: OfferId, text: str) -> OfferOutcome:
@@ -287,6 +317,7 @@ async def _offer(
     made = await offering.make_offer(queue, occasion, bridge.clock, emit)
     if made is None:
         await dialogue.silence()
+    return made not in (None, OfferOutcome.NOT_EMITTED)
 
 
 async def _answered(

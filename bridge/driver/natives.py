@@ -17,7 +17,7 @@ from bridge.core.events import Admitted, Retracted, RouteFound
 from bridge.core.ids import MessageId, OfferId
 from bridge.core.records import OfferOutcome, Want
 from bridge.core.routing import Parcel, Reached
-from bridge.driver import finding, offering, stepping
+from bridge.driver import finding, noticing, offering, stepping
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError
@@ -77,6 +77,7 @@ async def drop(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
     queue.native.way = None
     queue.native.stir()
     await stepping.step(bridge, queue, RouteFound(bridge.clock.wall(), ""))
+    bridge.start(noticing.look, bridge, queue)
 
 
 async def _serve(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:

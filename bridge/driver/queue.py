@@ -100,6 +100,8 @@ class AttachmentQueue:
         self.counted: dict[str, int] = {}
         self.last_contact_at = 0.0
         self.hooks_heard = False
+        self.is_idle = False
+        self.noticed: frozenset[MessageId] = frozenset()
         self.stream: trio.CancelScope | None = None
         self.stream_opened_at: float | None = None
         self.heard_server_at: float | None = None

@@ -17,6 +17,7 @@ from bridge.core.effects import Save, SaveAttachment
 from bridge.core.events import Pressure, Received
 from bridge.core.ids import MessageId
 from bridge.core.records import Delivery, Message
+from bridge.driver import noticing
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 
@@ -61,6 +62,8 @@ async def receive_page(
         queue.releases = release.arrived(queue.releases, ids, heard_at)
         queue.wake()
         queue.native.stir()
+    if queue.is_idle:
+        bridge.start(noticing.look, bridge, queue)
 
 
 def _is_wanted(message: Message, watermark: int, seen: Collection[MessageId]) -> bool:

@@ -90,8 +90,8 @@ async def house(
     Mail comes by hooks alone, unless the test is marked `waking`.
     """
     async with house_on(computer) as house:
-        if request.node.get_closest_marker("waking") is None:
-            house.choose(wake="never")
+        is_waking = request.node.get_closest_marker("waking") is not None
+        house.choose(notify="never", **({} if is_waking else {"wake": "never"}))
         await house.start()
         yield house
 
