@@ -14,6 +14,7 @@ from tests.real_clients.claude_chats import (
     allow_tools,
     attach_waking,
     bodies,
+    offers,
     open_talk,
     seen,
 )
@@ -160,3 +161,30 @@ async def test_who_wants_no_waking_is_never_written_to(
     assert offers_in(brought)[0].bodies == (HELLO,)
     assert (await house.row("bob"))["route"] == "hook"
     assert _said(talk.chat, _WRITTEN_TO) == 0
+
+
+async def test_a_chat_without_permission_prompts_lets_its_person_decide(
+    house: House, claude: ClaudeRig
+) -> None:
+    folder = claude.computer.home / ".claude"
+    folder.mkdir()
+    (folder / "settings.json").write_text('{"skipDangerousModePermissionPrompt":true}')
+    claude.variables["IS_SANDBOX"] = "1"  # or it does not start as root
+    await house.install("claude")
+    allow_tools(claude)
+    bob = await open_talk(claude, "chat", "--permission-mode", "bypassPermissions")
+
+    await bob.chat.type("/agentworks attach bob")
+    await bob.chat.pane.wait_text("Held message from another session")
+    row = await house.until_row("bob", state="attached", route="hook")
+    assert "holds messages of other programs" in row["note"]
+    alice = await house.script()
+    await alice.send(HELLO)
+    await house.until_row("bob", pending=1)
+    assert not claude.model.turns()
+
+    bob.chat.pane.press("Down", "Enter")  # Deliver this message to Claude
+    await wait_until(lambda: seen(claude, HELLO), "the message behind the setup text")
+    await bob.chat.wait_idle()
+    assert len(offers(claude)) == 2
+    assert bodies(claude) == [HELLO]
