@@ -86,6 +86,7 @@ MARKS = frozenset(
         "PI_CODING_AGENT",
         "PI_SESSION_FILE",
         "PI_SESSION_ID",
+        "QWEN_CODE",
         "QWEN_CODE_SESSION_ID",
     }
 )
