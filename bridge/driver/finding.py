@@ -17,9 +17,10 @@ from bridge.driver import agy_ways, channel_ways, codex_ways
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError
-from bridge.providers import claude_registration, process
+from bridge.providers import claude_registration, process, qwen
 from bridge.providers.known import provider_named
 from bridge.routes.claude_session import ClaudeSession
+from bridge.routes.qwen_input import QwenInput
 from bridge.routes.way import Way
 
 Find = Callable[[Bridge, AttachmentQueue, ProcessFacts], Awaitable[Way | None]]
@@ -80,6 +81,23 @@ async def _adapter(
     return bridge.adapters.get((record.provider, record.session_id, record.process_key))
 
 
+async def _qwen_input(
+    bridge: Bridge, queue: AttachmentQueue, facts: ProcessFacts
+) -> Way | None:
+    """The file that this program was started with, while it has this chat open."""
+    path = qwen.input_file(facts)
+    if path is None:
+        return None
+
+    def is_current() -> bool:
+        heard = bridge.heard.get(queue.record.process_key)
+        return heard == queue.record.session_id
+
+    way = QwenInput(path, is_current)
+    way.check()
+    return way
+
+
 FINDERS: Mapping[str, Find] = MappingProxyType(
     {
         "adapter": _adapter,
@@ -88,5 +106,6 @@ FINDERS: Mapping[str, Find] = MappingProxyType(
         "claude_session": _claude_session,
         "codex_app_server": codex_ways.app_server,
         "codex_desktop": codex_ways.desktop,
+        "qwen_input": _qwen_input,
     }
 )

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from bridge.providers import own_file, templates, tool_server
+from bridge.providers import mid_turn, own_file, templates, tool_server
 from bridge.providers.project_file import Plan, changes, read, strictly
 
 HOOKS = ".github/hooks/agentworks.json"
 SERVERS = ".github/mcp.json"
 SKILL = ".github/skills/agentworks/SKILL.md"
+MID_TURN = ".github/hooks/agentworks-mid-turn.json"
 # A JSON file cannot say who wrote it; this word is in each line of ours.
 _HOOK_MARK = " hook copilot "
 _NOTES = (
@@ -51,11 +52,14 @@ def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
 
 def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
     """What removing from this project would change; raises Refused as `plan`."""
-    before = _texts(project)
+    before = {**_texts(project), MID_TURN: read(project, MID_TURN)}
     server = _server(templates_dir / "copilot", state_dir)
     with strictly(project / SERVERS):
         servers = tool_server.taken_out(before[SERVERS], server)
+    with strictly(project / MID_TURN):
+        after_tools = mid_turn.without("copilot", before[MID_TURN], state_dir)
     after = {
+        MID_TURN: after_tools,
         HOOKS: own_file.taken_out(before[HOOKS], _HOOK_MARK),
         SERVERS: servers,
         SKILL: own_file.taken_out(before[SKILL]),

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from bridge.providers import merge, templates
 from bridge.providers.merge import Step
+from bridge.providers.strict_json import STRICT, Dialect
 
 
 class HookLine(Struct, frozen=True):
@@ -38,27 +39,31 @@ def of_template(file: Path, words: Mapping[str, str]) -> Iterator[HookLine]:
                     yield HookLine((root, event), templates.filled(entry, words))
 
 
-def with_lines(text: str | None, lines: Sequence[HookLine]) -> str | None:
+def with_lines(
+    text: str | None, lines: Sequence[HookLine], dialect: Dialect = STRICT
+) -> str | None:
     """The text with every line that is not there yet; raises NotStrict."""
     for line in lines:
-        if text is None or _place(text, line) is None:
-            text = merge.with_element(text, line.path, line.entry)
+        if text is None or _place(text, line, dialect) is None:
+            text = merge.with_element(text, line.path, line.entry, dialect)
     return text
 
 
-def without_lines(text: str | None, lines: Sequence[HookLine]) -> str | None:
+def without_lines(
+    text: str | None, lines: Sequence[HookLine], dialect: Dialect = STRICT
+) -> str | None:
     """The text without them; None when nothing is left. Raises NotStrict."""
     for line in lines:
-        place = None if text is None else _place(text, line)
+        place = None if text is None else _place(text, line, dialect)
         if text is not None and place is not None:
-            text = merge.without(text, (*line.path, *place))
+            text = merge.without(text, (*line.path, *place), dialect)
     return text
 
 
-def _place(text: str, line: HookLine) -> tuple[Step, ...] | None:
+def _place(text: str, line: HookLine, dialect: Dialect) -> tuple[Step, ...] | None:
     """Where our command stands in its list: the whole group if it is alone there."""
     ours = _commands(line.entry)
-    for number, entry in enumerate(merge.elements(text, line.path)):
+    for number, entry in enumerate(merge.elements(text, line.path, dialect)):
         commands = _commands(entry)
         for place, command in enumerate(commands):
             if command in ours:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from bridge.providers import hook_lines, merge, templates
 from bridge.providers.project_file import Plan, changes, read, strictly
+from bridge.providers.strict_json import LENIENT, STRICT, Dialect
 
 _TIMEOUT_S = 10
 
@@ -27,6 +28,7 @@ class _Place(Struct, frozen=True):
     event: str
     notes: tuple[str, ...] = ()
     is_flat: bool = False
+    dialect: Dialect = STRICT
 
 
 _PLACES = {
@@ -36,7 +38,12 @@ _PLACES = {
         "PostToolUse",
         ("Codex asks you to trust the new hook at its next start, or type /hooks.",),
     ),
+    # A file beside our other hooks, which are one whole file of ours.
+    "copilot": _Place(
+        ".github/hooks/agentworks-mid-turn.json", "postToolUse", is_flat=True
+    ),
     "cursor": _Place(".cursor/hooks.json", "postToolUse", is_flat=True),
+    "qwen": _Place(".qwen/settings.json", "PostToolUse", dialect=LENIENT),
 }
 
 
@@ -50,18 +57,20 @@ def plan(provider: str, project: Path, state_dir: Path) -> Plan:
         return Plan()
     before = read(project, place.file)
     with strictly(project / place.file):
-        after = hook_lines.with_lines(before, [_line(provider, state_dir)])
+        ours = [_line(provider, state_dir)]
+        after = hook_lines.with_lines(before, ours, place.dialect)
     found = changes(project, {place.file: before}, {place.file: after})
     return Plan(changes=found, notes=place.notes if found else ())
 
 
 def without(provider: str, text: str | None, state_dir: Path) -> str | None:
     """The text of the provider's hook file without it."""
-    event = _PLACES[provider].event
-    hooks = None if text is None else merge.member(text, ("hooks",))
-    if not isinstance(hooks, dict) or not isinstance(hooks.get(event), list):
+    place = _PLACES[provider]
+    hooks = None if text is None else merge.member(text, ("hooks",), place.dialect)
+    if not isinstance(hooks, dict) or not isinstance(hooks.get(place.event), list):
         return text  # whatever stands there is not ours
-    return hook_lines.without_lines(text, [_line(provider, state_dir)])
+    ours = [_line(provider, state_dir)]
+    return hook_lines.without_lines(text, ours, place.dialect)
 
 
 def _line(provider: str, state_dir: Path) -> hook_lines.HookLine:

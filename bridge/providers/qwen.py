@@ -15,6 +15,8 @@ text is the command as it was typed: the host has no event for typed text alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise, takewhile
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -52,6 +54,7 @@ _EVENTS: Mapping[str, HookEvent] = {
     "SessionEnd": HookEvent.SESSION_ENDED,
 }
 _HOST_WORDS = {event: word for word, event in _EVENTS.items()}
+_INPUT_OPTION = "--input-file"
 _SCRIPTS = ("/@qwen-code/qwen-code/cli-entry.js", "/@qwen-code/qwen-code/cli.js")
 
 
@@ -102,6 +105,21 @@ def is_program(facts: ProcessFacts) -> bool:
     """Is this a Qwen Code process: its script, or one named qwen, run by node?"""
     script = programs.script_of(facts)
     return script.endswith(_SCRIPTS) or script.rpartition("/")[2] == NAME
+
+
+def input_file(facts: ProcessFacts) -> Path | None:
+    """The file that this process takes prompts from, by its own command line.
+
+    None without one, with more than one, and for a path that is not absolute: where
+    it was started from is not known for sure.
+    """
+    words = list(takewhile(lambda word: word != "--", facts.arguments))
+    named = [after for word, after in pairwise(words) if word == _INPUT_OPTION]
+    joined = f"{_INPUT_OPTION}="
+    named += [word.removeprefix(joined) for word in words if word.startswith(joined)]
+    if len(named) != 1 or not named[0].startswith("/"):
+        return None
+    return Path(named[0])
 
 
 def thread_of_call(meta: Mapping[str, object]) -> str | None:

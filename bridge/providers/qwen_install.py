@@ -17,6 +17,7 @@ _HOST = settings_install.Host(
     name="qwen",
     settings=SETTINGS,
     files={COMMAND: "command.md"},
+    has_mid_turn=True,
     notes=(
         "Qwen Code reads hooks when it starts, and in a chat that is open when you "
         "type /hooks. With its folder trust switched on, it runs a project's hooks "

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bridge.providers import hook_groups, own_file, templates, tool_server
+from bridge.providers import hook_groups, mid_turn, own_file, templates, tool_server
 from bridge.providers.project_file import Plan, changes, read, strictly
 from bridge.providers.strict_json import LENIENT
 
@@ -23,13 +23,15 @@ class Host(Struct, frozen=True):
     """What differs between the hosts.
 
     `name` is also the folder of its templates; `settings` the file in a project;
-    `files` whole files of ours there, each with its template.
+    `files` whole files of ours there, each with its template; `has_mid_turn`: its
+    hook after a tool call may stand in that file too.
     """
 
     name: str
     settings: str
     files: Mapping[str, str]
     notes: tuple[str, ...]
+    has_mid_turn: bool = False
 
 
 def plan(host: Host, project: Path, state_dir: Path, templates_dir: Path) -> Plan:
@@ -61,6 +63,8 @@ def removal(host: Host, project: Path, state_dir: Path, templates_dir: Path) -> 
         settings = _without_hooks(before[host.settings], ours["hooks"])
         server = tool_server.of_template(ours)
         settings = tool_server.taken_out(settings, server, LENIENT)
+        if host.has_mid_turn:
+            settings = mid_turn.without(host.name, settings, state_dir)
     after = {name: own_file.taken_out(before[name]) for name in host.files}
     return Plan(changes=changes(project, before, {host.settings: settings, **after}))
 

@@ -9,7 +9,14 @@ from types import ModuleType
 import pytest
 
 from bridge.errors import Refused
-from bridge.providers import claude_install, codex_install, cursor_install, mid_turn
+from bridge.providers import (
+    claude_install,
+    codex_install,
+    copilot_install,
+    cursor_install,
+    mid_turn,
+    qwen_install,
+)
 from bridge.providers.project_file import apply
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,19 +24,30 @@ TEMPLATES = ROOT / "packaging" / "plugins"
 FILES = {
     "claude": ".claude/settings.local.json",
     "codex": ".codex/hooks.json",
+    "copilot": ".github/hooks/agentworks-mid-turn.json",
     "cursor": ".cursor/hooks.json",
+    "qwen": ".qwen/settings.json",
 }
 INSTALLERS = {
     "claude": claude_install,
     "codex": codex_install,
+    "copilot": copilot_install,
     "cursor": cursor_install,
+    "qwen": qwen_install,
 }
-EVENTS = {"claude": "PostToolUse", "codex": "PostToolUse", "cursor": "postToolUse"}
+EVENTS = {
+    "claude": "PostToolUse",
+    "codex": "PostToolUse",
+    "copilot": "postToolUse",
+    "cursor": "postToolUse",
+    "qwen": "PostToolUse",
+}
 EVERY = pytest.mark.parametrize(("provider", "installer"), INSTALLERS.items())
 
 
 def lines(project: Path, provider: str) -> list[str]:
-    document = json.loads((project / FILES[provider]).read_text())
+    file = project / FILES[provider]
+    document = json.loads(file.read_text()) if file.exists() else {}
     groups = document.get("hooks", {}).get(EVENTS[provider], [])
     return [hook["command"] for group in groups for hook in group.get("hooks", [group])]
 
@@ -58,9 +76,9 @@ def test_it_goes_with_our_other_hooks_and_leaves_those_of_others(
 ) -> None:
     state = tmp_path / "state"
     file = tmp_path / FILES[provider]
-    file.parent.mkdir()
+    file.parent.mkdir(parents=True)
     hook = {"type": "command", "command": "x"}
-    entry = hook if provider == "cursor" else {"hooks": [hook]}
+    entry = hook if provider in ("copilot", "cursor") else {"hooks": [hook]}
     theirs = json.dumps({"hooks": {EVENTS[provider]: [entry]}})
     file.write_text(theirs)
     apply(installer.plan(tmp_path, state, TEMPLATES))
@@ -77,7 +95,7 @@ def test_a_file_that_does_not_parse_is_refused_with_its_line(
     tmp_path: Path, provider: str, installer: ModuleType
 ) -> None:
     file = tmp_path / FILES[provider]
-    file.parent.mkdir()
+    file.parent.mkdir(parents=True)
     file.write_text('{\n "hooks": {,}\n}')
 
     with pytest.raises(Refused, match="line 2"):

@@ -25,8 +25,9 @@ _SETTINGS: dict[str, Any] = {
     },
     "general": {"enableAutoUpdate": False},
     "privacy": {"usageStatisticsEnabled": False},
-    # A suggestion for the next prompt is one more request to the model.
+    # Each of these is one more request to the model after a turn.
     "ui": {"hideTips": True, "enableFollowupSuggestions": False},
+    "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
 }
 
 
