@@ -22,11 +22,20 @@ from bridge.errors import EXIT_USAGE, BridgeError, Refused
 from bridge.local.replies import AttachReply, PrepareReply
 from bridge.local.requests import Attach, Prepare
 
-# The chat that starts us may not have said yet which one it is.
+# The chat that starts us may not have said yet which one it is, and at a login the
+# bridge may start with it.
 _PATIENCE_S = 5.0
 _PAUSE_S = 0.1
 _ATTACH_S = 10.0
-_NOT_YET = ("session_unknown", "session_unclear", "other_session")
+_NOT_YET = frozenset(
+    {
+        "bridge_busy",
+        "bridge_not_running",
+        "other_session",
+        "session_unclear",
+        "session_unknown",
+    }
+)
 
 mcp = click.Group(
     "mcp",

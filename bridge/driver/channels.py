@@ -14,9 +14,11 @@ from bridge.core.caller import ChildCaller, Nobody
 from bridge.core.records import ProcessKey
 from bridge.driver import natives
 from bridge.driver.bridge import Bridge
+from bridge.driver.queue import AttachmentQueue
 from bridge.local.wire import Header
 from bridge.providers import claude, claude_channels, process
-from bridge.routes.claude_channel import ROUTE, Channel, Port
+from bridge.routes.claude_channel import Channel, ClaudeChannel, Port
+from bridge.routes.way import Way
 
 _WORD = "channel"
 _ANSWERS = ("ack", "reply")
@@ -57,15 +59,19 @@ class Opened:
         _look(self._bridge, self._key)
 
     def close(self) -> None:
-        """The child is gone: mail goes other ways."""
+        """The child is gone: mail goes other ways, a newer child's among them."""
         bridge, key = self._bridge, self._key
-        if self._channel is None or bridge.channels.get(key) is not self._channel:
-            return
-        del bridge.channels[key]
+        if bridge.channels.get(key) is self._channel:
+            bridge.channels.pop(key, None)
         for queue in bridge.roster.of_process(key):
             way = queue.native.way
-            if way is not None and way.route == ROUTE:
-                bridge.start(natives.drop, bridge, queue, way)
+            if isinstance(way, ClaudeChannel) and way.goes_by(self._channel):
+                bridge.start(_leave, bridge, queue, way)
+
+
+async def _leave(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
+    await natives.drop(bridge, queue, way)
+    await natives.look(bridge, queue)
 
 
 def heard_answer(bridge: Bridge, key: ProcessKey, verb: str) -> None:

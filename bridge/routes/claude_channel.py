@@ -23,7 +23,6 @@ from bridge.core.routing import Parcel, Reached
 from bridge.core.visible import label
 from bridge.errors import Unavailable, Unknown
 
-ROUTE = "claude_channel"
 METHOD = "notifications/claude/channel"
 BUDGET = Budget("bytes", 96 * 1024)
 _OURS = ("head", "foot")
@@ -68,7 +67,7 @@ class ClaudeChannel:
     `is_current` verifies that anew; `about` tells of a message of this session.
     """
 
-    route = ROUTE
+    route = "claude_channel"
     budget = BUDGET
     limit = 1
 
@@ -83,6 +82,10 @@ class ClaudeChannel:
         self._channel = channel
         self._is_current = is_current
         self._about = about
+
+    def goes_by(self, channel: Channel | None) -> bool:
+        """Is it this child's?"""
+        return self._channel is channel
 
     async def is_open(self) -> bool:
         """The same session is open, and nothing that went there is unanswered."""

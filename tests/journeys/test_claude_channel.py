@@ -17,6 +17,7 @@ from typing import Any
 import trio
 
 from bridge.providers import process as process_of
+from tests.hooks.conftest import HOOKS, with_first_line
 from tests.hooks.host import INITIALIZE, INITIALIZED, LIST_CHANGED, Host
 from tests.journeys.rig.canary import BODY
 from tests.journeys.rig.computer import Computer
@@ -274,3 +275,16 @@ async def test_only_a_coding_agents_program_may_start_it(computer: Computer) -> 
     done = await person.process.do("run", command=command)
 
     assert done["exit"] == 2
+
+
+async def test_a_bridge_that_starts_a_moment_later_attaches_the_chat_as_well(
+    computer: Computer,
+) -> None:
+    computer.install()
+    with_first_line(HOOKS / "pipe.py", computer.paths.bin / "pipe")
+    async with claude_on(computer, configured()) as host:
+        await computer.start_bridge()
+        await host.greet()
+        status = await host.until_attached()
+
+    assert status["name"] == "reviewer"
