@@ -75,8 +75,10 @@ async def _attach(bridge: Bridge, hook: Hook, command: AttachCommand) -> str:
     if Want.MID_TURN in (command.wants or ()):
         text = f"{text} {texts.MID_TURN_HOOK}"
     if done.record.native_route:
-        text = f"{text} {texts.wake_notice(hook.provider.NAME, said.mode)}"
-    return text
+        return f"{text} {texts.wake_notice(hook.provider.NAME, said.mode)}"
+    queue = bridge.roster.get(done.record.attachment_id)
+    why = table.why_not_woken(queue) if queue is not None else ""
+    return f"{text} {why}".rstrip()
 
 
 def _remote(hook: Hook, command: AttachCommand) -> str:

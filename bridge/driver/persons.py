@@ -161,7 +161,10 @@ async def attach(
         bridge.note_privileged("attach", getattr(caller, "description", ""))
     done = await attaching.attach(bridge, wish)
     record, route = done.record, table.route(bridge, done.record)
+    queue = bridge.roster.get(record.attachment_id)
+    why = table.why_not_woken(queue) if queue is not None else ""
     is_deaf = route == standing.HOOKS_NOT_LOADED
+    reload = texts.plugin_needs_reload(record.provider) if is_deaf else ""
     return replies.AttachReply(
         name=record.name,
         attachment_id=record.attachment_id,
@@ -169,7 +172,7 @@ async def attach(
         session_id=record.session_id,
         state=record.state.value,
         route=route,
-        notes=(texts.plugin_needs_reload(record.provider),) if is_deaf else (),
+        notes=tuple(filter(None, (reload, why))),
     )
 
 

@@ -130,6 +130,11 @@ def _note(queue: AttachmentQueue) -> str:
         return texts.told_person(queue.told or state.value, name)
     if queue.is_full:
         return texts.told_person("journal_full", name)
+    return why_not_woken(queue)
+
+
+def why_not_woken(queue: AttachmentQueue) -> str:
+    """Why its program is not used, where it could be; empty where all is well."""
     return queue.native.why if queue.is_live and queue.native.way is None else ""
 
 
