@@ -53,6 +53,12 @@ class Talk:
         return 0 if self._record is None else _turns_ended(self._record)
 
     @property
+    def is_idle(self) -> bool:
+        """Whether every turn that was begun is over, the hooks included."""
+        record = self._record
+        return record is None or _count(record, "task_started") == _turns_ended(record)
+
+    @property
     def subagents_ended(self) -> int:
         """How many turns of its subagents are over."""
         later = records(self.codex) - self._others - {self._record}
@@ -174,8 +180,11 @@ def records(codex: CodexRig) -> set[Path]:
 
 
 def _turns_ended(record: Path) -> int:
-    kinds = [line["payload"].get("type") for line in _lines(record)]
-    return kinds.count("task_complete")
+    return _count(record, "task_complete")
+
+
+def _count(record: Path, kind: str) -> int:
+    return [line["payload"].get("type") for line in _lines(record)].count(kind)
 
 
 def _lines(record: Path) -> Iterator[dict[str, Any]]:

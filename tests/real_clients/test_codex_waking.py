@@ -101,7 +101,7 @@ async def test_what_a_hook_of_the_persons_blocks_comes_once_with_the_next_turn(
     await alice.send("whenever you like", to="carol")
     screen = carol.host.pane.text
     await wait_until(lambda: screen().count("└ not now") == 2, "two blocked prompts")
-    await wait_until(lambda: screen().count("Worked for") == 3, "the end of all turns")
+    await wait_until(lambda: carol.is_idle, "the end of all turns")
     assert carol.requests == []
 
     await carol.turn("good morning")
@@ -177,16 +177,13 @@ async def test_the_queue_of_a_named_server_brings_it_to_a_chat_without_one(
     carol = await open_talk(codex, "carol")
     await carol.turn("good morning")
     attach = f"{ATTACH.format(name='carol')} --native-remote unix://{path}"
-    ended = carol.turns_ended
     await carol.host.type(attach)
-    await wait_until(lambda: carol.turns_ended >= ended + 2, "the queued setup text")
+    await until_idle_after(carol, "for carol (codex), attachment ")
     alice = await house.script()
     sent = await alice.send("from the queue", to="carol")
 
     await house.receipt(alice, sent["message_id"], "admitted")
-    await wait_until(
-        lambda: carol.turns_ended >= ended + 3, "the turn of what was queued"
-    )
+    await until_idle_after(carol, "from the queue")
     assert carol.bodies == ["from the queue"]
     assert times_seen(carol.requests, "from the queue") == 1
 
@@ -205,10 +202,7 @@ async def test_a_thread_of_codex_exec_is_refused(codex: CodexRig) -> None:
 async def attach_waking(house: House, talk: Talk, name: str) -> None:
     """Attach by typing; its setup text starts a turn by itself."""
     await talk.command(ATTACH.format(name=name), f"Attached as {name}")
-    await wait_until(
-        lambda: times_seen(talk.requests, f"for {name} (codex), attachment "),
-        "the setup text at the model",
-    )
+    await until_idle_after(talk, f"for {name} (codex), attachment ")
     await house.until_row(name, state="attached", pending=0)
 
 
@@ -217,9 +211,14 @@ async def wake(alice: Script, talk: Talk, text: str) -> ModelRequest:
 
     Returns at the end of the turn that it started.
     """
-    ended = talk.turns_ended
-    await alice.send(text, to=talk.host.name)
-    await wait_until(lambda: talk.turns_ended > ended, f"a turn by {text[:20]!r}")
     start = text[:20]
+    await alice.send(text, to=talk.host.name)
+    await until_idle_after(talk, start)
     (brought,) = [each for each in talk.requests if start in each.arrived]
     return brought
+
+
+async def until_idle_after(talk: Talk, text: str) -> None:
+    """Wait until a text was at the model and the turn that brought it is over."""
+    await wait_until(lambda: times_seen(talk.requests, text), f"{text!r} at the model")
+    await wait_until(lambda: talk.is_idle, "the end of that turn")
