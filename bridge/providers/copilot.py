@@ -59,7 +59,7 @@ _PROGRAM = re.compile(r"copilot(-(linux|linuxmusl|darwin)-(x64|arm64))?")
 _SKILL_PROMPT = re.compile(
     r'The user explicitly invoked the "/agentworks" skill\. [^\n]*\n\n'
     r'<skill-context name="agentworks">\n.*?'
-    r"(?:\nARGUMENTS: (?P<arguments>[^\n]*))?\n</skill-context>\s*",
+    r"(?:\nARGUMENTS: (?P<arguments>.*))?\n</skill-context>\s*",
     re.DOTALL,
 )
 
@@ -182,8 +182,9 @@ def _problem(said: _Said, event: HookEvent) -> str:
 
 
 def _typed(prompt: str) -> str:
-    """The prompt as it was typed, where the host made a skill's text of it."""
+    """The prompt as it was typed, where the host made a skill's text of one line."""
     made = _SKILL_PROMPT.fullmatch(prompt)
-    if made is None:
+    arguments = "" if made is None else made["arguments"] or ""
+    if made is None or len(arguments.splitlines()) > 1:
         return prompt
-    return f"/agentworks {made['arguments'] or ''}".strip()
+    return f"/agentworks {arguments}".strip()
