@@ -24,8 +24,21 @@ _WATCH_S = 2.0
 @verb("agents")
 @click.argument("name", default="")
 @click.option("--watch", is_flag=True, help="Show it again whenever it changes.")
-def agents(invocation: Invocation, name: str, watch: bool) -> None:
-    """Show who is attached, or all about one NAME."""
+@click.option("--test-wake", is_flag=True, help="Send NAME a message, step by step.")
+@click.option("--yes", is_flag=True, help="Agree to what a wake test may cost.")
+def agents(
+    invocation: Invocation, name: str, watch: bool, test_wake: bool, yes: bool
+) -> None:
+    """Show who is attached, or all about one NAME.
+
+    With --test-wake one harmless message is sent to NAME, which may start a turn in
+    its chat; how far it came and how long each step took is shown.
+    """
+    if test_wake:
+        from bridge.cli import waking  # only a wake test pays for it
+
+        waking.test(invocation, name, yes)
+        return
     shown = b""
     while True:
         answer = _answer(invocation, name)

@@ -90,16 +90,7 @@ def attach(
         native_remote,
         _wants(**wishes),
     )
-    prepared = invocation.ask_for(
-        PrepareReply,
-        Prepare(
-            provider=provider,
-            session_id=session,
-            native_pid=native_pid,
-            native_remote=native_remote,
-            folder=str(wish.folder),
-        ),
-    )
+    prepared = invocation.ask_for(PrepareReply, _prepare(wish))
     if prepared.caller == "own":
         _finish(invocation, wish, prepared.sessions, (), _own(invocation, wish))
         return

@@ -58,6 +58,7 @@ For an agent `prepare` shows its own session and no other.
 PRIVILEGED = frozenset(
     {
         "stop",
+        "test_wake",
         "messages_register",
         "messages_list",
         "messages_send",
@@ -73,7 +74,7 @@ VERBS: dict[type[Caller], frozenset[str]] = {
     HookCaller: GREETING | {"hook"},
     ChildCaller: GREETING | SESSION,
     OwnSession: GREETING | SESSION | OWN | WATCH,
-    Person: GREETING | OWN | PRIVILEGED,
+    Person: GREETING | OWN | PRIVILEGED | {"wake_progress"},
     Nobody: GREETING,
 }
 ALL = frozenset().union(*VERBS.values())

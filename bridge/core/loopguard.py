@@ -151,6 +151,13 @@ def handed(guard: Guard, offer_id: OfferId, nonce: str) -> Guard:
     return replace(guard, handed=offer_id, handed_nonce=nonce)
 
 
+def seen(guard: Guard) -> Guard:
+    """The native way itself showed that what was handed last arrived."""
+    if guard.handed is None:
+        return guard
+    return replace(guard, handed=None, handed_nonce="", confirmed=guard.handed)
+
+
 def _prompted(guard: Guard, said: HookInput) -> Hearing:
     """A prompt of the person, or our own text that the host submitted as one."""
     if guard.handed_nonce and guard.handed_nonce in said.prompt:

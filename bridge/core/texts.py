@@ -14,6 +14,13 @@ from bridge.core.command import chat_word
 from bridge.core.standing import HOOKS_NOT_LOADED, route_words
 from bridge.core.visible import label, one_line
 
+WAKE_TEST = (
+    "This is AgentWorks' wake test, begun by the person at their terminal to see "
+    "whether messages reach this chat. It asks for nothing but its acknowledgement: "
+    "agent_message_ack with delivery processed. No reply is needed."
+)
+"""The one text that a wake test sends."""
+
 MID_TURN_HOOK = (
     "For messages in the middle of a turn its project needs one more hook; if it has "
     "none yet, run in its folder: agentworks attach --mid-turn"

@@ -21,6 +21,7 @@ from bridge.core.records import Attachment, ProcessKey, Submission
 from bridge.driver.link import Link
 from bridge.driver.queue import AttachmentQueue
 from bridge.driver.roster import Roster
+from bridge.driver.trial import Trial
 from bridge.driver.twins import Twins
 from bridge.errors import (
     BridgeError,
@@ -56,7 +57,8 @@ class Bridge:
     time choose a name; `storage_troubles` holds, by kind of work, the sentence of
     the last try that found no room or another program in the way. `may_wake`: the
     person lets messages start turns; `desktop` shows them notifications, None for a
-    person who wants none, and `lacks_desktop` is that it once could not; `adapters`
+    person who wants none, and `lacks_desktop` is that it once could not; `trial` is
+    the last wake test; `adapters`
     are the extensions of ours that are connected, by provider, session and process,
     and `channels` the MCP children that may push, by their program's process.
     `accesses` are secrets of programs' local
@@ -89,6 +91,7 @@ class Bridge:
     may_wake: bool = True
     desktop: Desktop | None = None
     lacks_desktop: bool = False
+    trial: Trial | None = None
     adapters: dict[tuple[str, str, ProcessKey], Way] = field(default_factory=dict)
     channels: dict[ProcessKey, Channel] = field(default_factory=dict)
     accesses: dict[tuple[ProcessKey, str], Access] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import Any
 
 from bridge.core import authority
 from bridge.core.caller import Nobody, OwnSession, Person, call_caller
-from bridge.driver import identity, persons, table, verbs, watching
+from bridge.driver import identity, persons, table, verbs, wake_test, watching
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import EXIT_NOT_ALLOWED, Refused
@@ -38,6 +38,10 @@ async def answer_call(bridge: Bridge, peer: Peer, request: AnyRequest) -> object
             return persons.stop(bridge)
         case requests.Agents(name=name):
             return replies.AgentsReply(table.rows(bridge, name))
+        case requests.WakeTest(name=name):
+            return await wake_test.begin(bridge, name)
+        case requests.WakeProgress(known=known):
+            return await wake_test.progress(bridge, known)
         case requests.Prepare():
             return await persons.prepare(bridge, caller, request)
         case requests.Attach():

@@ -190,6 +190,8 @@ async def _take_note(
         bridge.tell_person(code, name)
     if reached.evidence == "native_queue":
         await _admit(bridge, queue)
+    if reached.evidence == "seen":
+        queue.guard = loopguard.seen(queue.guard)
     is_no = reached.outcome is OfferOutcome.NOT_EMITTED and not reached.is_busy
     if is_no or reached.told:
         # It would be asked again and again with what it just refused.

@@ -130,6 +130,24 @@ class AgentsReply(Struct, frozen=True):
     agents: tuple[AgentRow, ...] = ()
 
 
+class WakeStep(Struct, frozen=True):
+    """One step of a wake test: when it was through, in seconds from the send."""
+
+    passed_s: float
+    note: str = ""
+
+
+class WakeReply(Struct, frozen=True):
+    """How far a wake test came: accepted, kept, offered, seen, acknowledged.
+
+    `is_over`: that was the last step, or the next one has not come in time.
+    """
+
+    name: str
+    steps: tuple[WakeStep, ...] = ()
+    is_over: bool = False
+
+
 class ErrorBody(Struct, frozen=True):
     """A refusal; `exit` is what the command ends with."""
 

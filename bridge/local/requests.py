@@ -100,6 +100,21 @@ class Agents(Request, frozen=True, tag="agents"):
     name: Line = ""
 
 
+class WakeTest(Request, frozen=True, tag="test_wake"):
+    """Send a live chat one harmless message. Answer: WakeReply."""
+
+    name: Line
+
+
+class WakeProgress(Request, frozen=True, tag="wake_progress"):
+    """How far the last wake test came, once more than `known` steps are through.
+
+    Waits at most a few seconds. Answer: WakeReply.
+    """
+
+    known: Annotated[int, Meta(ge=0, le=5)] = 0
+
+
 # ---- the account's addresses, with the parent login ----------------------------
 
 
@@ -232,6 +247,8 @@ AnyRequest = (
     | Attach
     | Detach
     | Agents
+    | WakeTest
+    | WakeProgress
     | MessagesRegister
     | MessagesList
     | MessagesUnregister
@@ -254,6 +271,7 @@ READS = (
     Status,
     Prepare,
     Agents,
+    WakeProgress,
     MessagesList,
     MessagesRead,
     MessagesState,

@@ -48,7 +48,8 @@ def test_what_each_kind_of_caller_can_reach() -> None:
     own = {"hello", "attach", "detach", "prepare", "agents", "status"}
     assert reach(OWN) == own | messages | {"session_watch"}
     assert reach(PERSON) == own | {
-        "stop", "messages_register", "messages_list", "messages_send",
+        "stop", "test_wake", "wake_progress",
+        "messages_register", "messages_list", "messages_send",
         "messages_read", "messages_state", "messages_unregister",
     }  # fmt: skip
     assert reach(NOBODY) == {"hello"}

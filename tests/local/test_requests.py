@@ -22,6 +22,8 @@ EXAMPLES: list[AnyRequest] = [
     requests.Attach(name="bob", provider="codex", session_id="s", native_pid=7),
     requests.Detach(name="bob"),
     requests.Agents(),
+    requests.WakeTest(name="bob"),
+    requests.WakeProgress(known=2),
     requests.MessagesRegister(agent="bob", allow_connections=("oauth-1",)),
     requests.MessagesList(),
     requests.MessagesUnregister(agent="bob"),
