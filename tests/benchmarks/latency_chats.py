@@ -110,8 +110,7 @@ async def _pi(house: House) -> AsyncIterator[IdleChat]:
     try:
         await house.install("pi")
         chat = await rig.open_chat()
-        await extension_chats.attach_woken(house, chat)
-        yield _typed(chat)
+        yield await _typed(house, chat)
     finally:
         await rig.stop()
 
@@ -122,15 +121,18 @@ async def _opencode(house: House) -> AsyncIterator[IdleChat]:
     try:
         await house.install("opencode")
         chat = await rig.open_chat()
-        await extension_chats.attach_woken(house, chat)
-        yield _typed(chat)
+        yield await _typed(house, chat)
     finally:
         await rig.stop()
 
 
-def _typed(chat: extension_chats.Chat) -> IdleChat:
-    """A chat that has no way of its own but its composer."""
+async def _typed(house: House, chat: extension_chats.Chat) -> IdleChat:
+    """Attached; a chat that has no way of its own but its composer."""
     model = chat.rig.model
+    await chat.type("/agentworks attach bob")
+    setup = await extension_chats.brought(model, "for bob (")
+    await extension_chats.answered(chat, setup)
+    await house.until_row("bob", state="attached", pending=0)
 
     async def write(text: str) -> float:
         line = text.rstrip(".")
