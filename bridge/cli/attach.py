@@ -107,6 +107,16 @@ def attach(
     _finish(invocation, wish, rows, done, attached)
 
 
+def _prepare(wish: Wish) -> Prepare:
+    return Prepare(
+        provider=wish.provider,
+        session_id=wish.session,
+        native_pid=wish.native_pid,
+        native_remote=wish.native_remote,
+        folder=str(wish.folder),
+    )
+
+
 def _wants(at_prompt: bool, mid_turn: bool, no_wake: bool, usual: bool) -> Wants | None:
     """The wishes of this attach; None keeps the former ones, () is the usual."""
     said: Wants = (
