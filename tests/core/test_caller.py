@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from bridge.core.caller import (
     Ancestry,
@@ -24,6 +25,7 @@ from bridge.core.caller import (
 )
 
 THREAD = "01a227d3-848f-7b23-90c6-83ace1170043"
+CHAT = frozenset({"COPILOT_AGENT_SESSION_ID"})
 CODEX_SHELL = frozenset({"CODEX_SESSION_ID", "CODEX_THREAD_ID"})
 CLAUDE_SHELL = frozenset({"CLAUDECODE", "CLAUDE_CODE_SESSION_ID"})
 SHELL_MARKS = {"codex": frozenset({"CODEX_THREAD_ID"})}
@@ -118,6 +120,20 @@ def test_a_chats_shell_in_the_shared_daemon_is_no_hook() -> None:
     for place in (0, 1):
         facts = evidence("ask", "bash -lc", "codex", marks={place: CODEX_SHELL})
         assert isinstance(hook_caller("codex", facts), Nobody)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_shells_and_children_have_alike_is_in_no_hook(place: int) -> None:
+    """Copilot's chats share a process; each child says whose it is."""
+    facts = evidence("ask", "bash -c", "codex", marks={place: CHAT}, session_id="one")
+    (found,) = facts.found
+    facts = replace(facts, found=(replace(found, child_marks=CHAT),))
+
+    child = child_caller("codex", facts)
+
+    assert isinstance(hook_caller("codex", facts), Nobody)
+    assert isinstance(child, ChildCaller)
+    assert child.session_id == "one"
 
 
 def test_a_hook_whose_environment_cannot_be_read_gets_nothing() -> None:
