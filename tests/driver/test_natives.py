@@ -83,7 +83,7 @@ async def test_what_comes_during_an_offer_goes_next(tmp_path: Path) -> None:
         queue = await attached(bridge)
 
         class Slow(ScriptedWay):
-            async def offer(self, parcel: object) -> Reached:  # type: ignore[override]
+            async def offer(self, parcel: object) -> Reached:
                 if not self.parcels:
                     await bring(bridge, queue, 2)
                 return await super().offer(parcel)  # type: ignore[arg-type]
