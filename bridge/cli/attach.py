@@ -45,6 +45,7 @@ class Wish(Struct, frozen=True):
     is_trial: bool
     native_remote: str = ""
     wants: Wants | None = None
+    tmux: str = ""
 
 
 @verb("attach")
@@ -54,10 +55,11 @@ class Wish(Struct, frozen=True):
 @click.option("--purpose", default="", metavar="TEXT", help="One line for others.")
 @click.option("--native-pid", default=0, metavar="PID", help="The chat's process.")
 @click.option("--native-remote", default="", metavar="URI", help="Its native way.")
+@click.option("--tmux", default="", metavar="PANE", help="A line in its idle pane.")
 @click.option("--at-prompt", is_flag=True, help="Mail may ride with a prompt too.")
 @click.option("--mid-turn", is_flag=True, help="Mail may come after a tool call too.")
 @click.option("--no-wake", is_flag=True, help="No message may start a turn.")
-@click.option("--usual", is_flag=True, help="End what these four chose before.")
+@click.option("--usual", is_flag=True, help="End what was chosen so before.")
 @click.option("--yes", is_flag=True, help="Agree to what is shown.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 def attach(
@@ -68,6 +70,7 @@ def attach(
     purpose: str,
     native_pid: int,
     native_remote: str,
+    tmux: str,
     yes: bool,
     dry_run: bool,
     **wishes: bool,
@@ -89,6 +92,7 @@ def attach(
         dry_run,
         native_remote,
         _wants(**wishes),
+        tmux,
     )
     prepared = invocation.ask_for(PrepareReply, _prepare(wish))
     if prepared.caller == "own":
@@ -218,6 +222,8 @@ def _own(invocation: Invocation, wish: Wish) -> tuple[AttachReply, ...]:
         session_id=wish.session,
         native_pid=wish.native_pid,
         native_remote=wish.native_remote,
+        tmux_socket=_tmux_socket() if wish.tmux else "",
+        tmux_pane=wish.tmux,
         wants=wish.wants,
         purpose=wish.purpose,
         folder=str(wish.folder),
@@ -225,6 +231,13 @@ def _own(invocation: Invocation, wish: Wish) -> tuple[AttachReply, ...]:
     if wish.is_trial:
         return ()
     return (invocation.ask_for(AttachReply, request, _ATTACH_S),)
+
+
+def _tmux_socket() -> str:
+    """The server of this terminal, or the person's usual one."""
+    own = os.environ.get("TMUX", "").partition(",")[0]
+    folder = os.environ.get("TMUX_TMPDIR", "") or "/tmp"  # noqa: S108 - tmux's own
+    return own or os.path.realpath(f"{folder}/tmux-{os.getuid()}/default")
 
 
 def _say_what_wakes(wish: Wish, rows: Sequence[SessionRow]) -> None:
@@ -247,6 +260,8 @@ def _attach(
                 session_id=row.session_id,
                 native_pid=wish.native_pid,
                 native_remote=wish.native_remote,
+                tmux_socket=_tmux_socket() if wish.tmux else "",
+                tmux_pane=wish.tmux,
                 wants=wish.wants,
                 purpose=wish.purpose,
                 folder=row.folder or str(wish.folder),

@@ -137,7 +137,7 @@ def may_attach(
         return Refusal(
             "person_only",
             "How messages come into a chat is the person's own choice: an agent may "
-            "not use --at-prompt, --mid-turn, --no-wake or --usual.",
+            "not use --at-prompt, --mid-turn, --no-wake, --tmux or --usual.",
             _TERMINAL,
         )
     if confirm:

@@ -27,6 +27,9 @@ PROVIDERS = {"claude+session": "claude", "unix": "codex", "desktop+unix": "codex
 """The provider whose chats each scheme leads to."""
 
 _MARK = "://"
+_TMUX = "tmux"
+_PANE_MARK = "#"
+_PANE_LIMIT = 8
 
 
 class Remote(Struct, frozen=True):
@@ -68,8 +71,32 @@ def parsed(uri: str) -> Remote:
 def named(wants: Iterable[str]) -> Remote | None:
     """The way that the person named for this attachment, or None."""
     for want in wants:
-        if _MARK in want:
+        if _MARK in want and not want.startswith(_TMUX):
             return parsed(want)
+    return None
+
+
+class Pane(Struct, frozen=True):
+    """A tmux pane: its server's socket, and tmux's own id of it (`%3`)."""
+
+    socket: str
+    pane: str
+
+
+def pane_want(socket: str, pane: str) -> str:
+    """A pane as wishes keep it; ValueError says what is wrong."""
+    if not pane.startswith("%") or not pane[1:].isdecimal() or len(pane) > _PANE_LIMIT:
+        raise ValueError("a pane is named by its id, such as %3")
+    path = parsed(f"unix{_MARK}{socket}").path
+    return f"{_TMUX}{_MARK}{path}{_PANE_MARK}{pane[1:]}"
+
+
+def pane(wants: Iterable[str]) -> Pane | None:
+    """The pane that the person named for this attachment, or None."""
+    for want in wants:
+        if want.startswith(_TMUX):
+            socket, _, number = want.removeprefix(_TMUX + _MARK).rpartition(_PANE_MARK)
+            return Pane(socket, f"%{number}")
     return None
 
 
@@ -79,20 +106,23 @@ def without_process(wants: Iterable[str]) -> tuple[str, ...]:
 
 
 def wishes(
-    former: Sequence[str], chosen: Sequence[str] | None, uri: str
+    former: Sequence[str], chosen: Sequence[str] | None, *uris: str
 ) -> tuple[str, ...]:
     """What an attachment keeps after an attach.
 
     `chosen` are the Want words of this attach: None keeps the former ones, an empty
-    one is the wish for the usual, which ends a named way too. `uri` names a way;
-    empty keeps the former one.
+    one is the wish for the usual, which ends named ways too. Each of `uris` names a
+    way or a pane; an empty one keeps the former of its kind.
     """
     words = [want for want in former if _MARK not in want]
-    way = [want for want in former if _MARK in want]
+    kept = [want for want in former if _MARK in want]
     if chosen is not None:
         words = [want.value for want in Want if want.value in chosen]
-        way = way if chosen else []
-    return (*words, *([uri] if uri else way))
+        kept = kept if chosen else []
+    new = [uri for uri in uris if uri]
+    kinds = {uri.startswith(_TMUX) for uri in new}
+    kept = [want for want in kept if want.startswith(_TMUX) not in kinds]
+    return (*words, *sorted((*kept, *new)))
 
 
 def _named(schemes: Iterable[str]) -> str:

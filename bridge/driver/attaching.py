@@ -48,7 +48,8 @@ class Wish(Struct, frozen=True):
     `by_person`: it may confirm what is held and renew what was revoked.
     `by_hook`: a hook of this very session asks, so its hooks are loaded.
     `native_remote` is the way that the person named, empty for the former one;
-    `wants` are their wishes for mail, None for the former ones (core/remotes).
+    `tmux` is the pane that they named (remotes.pane_want), `wants` are their wishes
+    for mail, None for the former ones.
     """
 
     provider: str
@@ -61,6 +62,7 @@ class Wish(Struct, frozen=True):
     by_hook: bool = False
     parent_config: str = ""
     native_remote: str = ""
+    tmux: str = ""
     wants: tuple[str, ...] | None = None
 
 
@@ -110,7 +112,7 @@ async def _keep_wishes(
     kept = former.wants if former is not None else ()
     if former is not None and former.process_key != wish.key:
         kept = remotes.without_process(kept)
-    wants = remotes.wishes(kept, wish.wants, wish.native_remote)
+    wants = remotes.wishes(kept, wish.wants, wish.native_remote, wish.tmux)
     way = queue.native.way
     is_as_before = former is not None and (wants, wish.key) == (
         former.wants,

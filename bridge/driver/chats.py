@@ -106,6 +106,21 @@ def checked_remote(uri: str, provider: str = "") -> remotes.Remote | None:
     return remote
 
 
+def checked_pane(socket: str, pane: str) -> str:
+    """The pane as wishes keep it, empty for none; raises Refused with the reason."""
+    if not pane:
+        return ""
+    try:
+        return remotes.pane_want(socket, pane)
+    except ValueError as error:
+        raise Refused(
+            "bad_pane",
+            f"The pane named with --tmux was not taken: {error}. Nothing was attached.",
+            "In that pane: tmux display-message -p '#{pane_id}'",
+            exit_code=EXIT_USAGE,
+        ) from error
+
+
 def check_own(remote: remotes.Remote, session_id: str, facts: ProcessFacts) -> None:
     """This way can lead to this chat in this very process; raises Refused.
 

@@ -151,7 +151,7 @@ async def attach(
             request.native_pid,
             request.confirm,
             request.native_remote,
-            has_wishes=request.wants is not None,
+            has_wishes=request.wants is not None or bool(request.tmux_pane),
         )
     )
     if isinstance(caller, OwnSession):
@@ -211,6 +211,7 @@ async def _chosen_wish(bridge: Bridge, request: requests.Attach) -> attaching.Wi
         folder=request.folder,
         purpose=request.purpose,
         native_remote=request.native_remote,
+        tmux=chats.checked_pane(request.tmux_socket, request.tmux_pane),
         wants=request.wants,
     )
 

@@ -68,10 +68,10 @@ class Prepare(Request, frozen=True, tag="prepare"):
 class Attach(Request, frozen=True, tag="attach"):
     """Bind a name to one live session. Answer: AttachReply.
 
-    Below a provider process `session_id`, `native_pid`, `native_remote` and `wants`
-    are refused, and the session is the caller's own. `wants` None keeps the former
-    wishes, an empty one is the wish for the usual. `confirm` is the person's yes to
-    a held or moved attachment.
+    Below a provider process `session_id`, `native_pid`, `native_remote`, `tmux_pane`
+    and `wants` are refused, and the session is the caller's own. `wants` None keeps
+    the former wishes, an empty one is the wish for the usual. `confirm` is the
+    person's yes to a held or moved attachment.
     """
 
     name: Line = ""
@@ -79,6 +79,8 @@ class Attach(Request, frozen=True, tag="attach"):
     session_id: Line = ""
     native_pid: Pid = 0
     native_remote: Line = ""
+    tmux_socket: FilePath = ""
+    tmux_pane: Line = ""
     wants: Wants | None = None
     purpose: Text = ""
     folder: FilePath = ""

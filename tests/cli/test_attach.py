@@ -317,6 +317,18 @@ def test_what_a_wake_runs_under_is_said_before_anything_is_attached(
     assert "Messages may start turns." not in quiet.err
 
 
+def test_a_pane_is_named_with_the_server_of_this_terminal(
+    run: Run, person: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMUX", "/tmp/tmux-7/default,123,0")
+
+    ran = run("attach", "bob", "--session", "s-1", "--yes", "--tmux", "%3")
+
+    assert ran.exit_code == 0, ran.err
+    assert person.asked[-1]["tmux_pane"] == "%3"
+    assert person.asked[-1]["tmux_socket"] == "/tmp/tmux-7/default"
+
+
 def test_a_named_way_says_whose_chat_it_is(run: Run, person: FakeDaemon) -> None:
     person.replies["prepare"]["sessions"] = []
     remote = "desktop+unix:///home/ada/.codex/ipc/ipc.sock"

@@ -7,7 +7,16 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 
-from bridge.core.remotes import Remote, named, parsed, wishes, without_process
+from bridge.core.remotes import (
+    Pane,
+    Remote,
+    named,
+    pane,
+    pane_want,
+    parsed,
+    wishes,
+    without_process,
+)
 from tests.core.examples import ANY_TEXT
 
 QUEUE = "unix:///run/user/1000/codex.sock"
@@ -77,3 +86,27 @@ def test_the_usual_ends_every_wish() -> None:
 def test_a_file_of_one_process_is_no_wish_for_the_next() -> None:
     assert without_process(("no_wake", FILE)) == ("no_wake",)
     assert without_process(("no_wake", QUEUE)) == ("no_wake", QUEUE)
+
+
+def test_a_pane_is_a_wish_beside_the_named_way() -> None:
+    kept = pane_want("/tmp/tmux-0/default", "%3")
+    both = wishes((), None, QUEUE, kept)
+
+    assert pane(both) == Pane("/tmp/tmux-0/default", "%3")
+    assert named(both) == parsed(QUEUE)
+    assert pane(wishes(both, None, FILE)) == Pane("/tmp/tmux-0/default", "%3")
+    moved = wishes(both, None, "", pane_want("/tmp/s", "%4"))
+    assert pane(moved) == Pane("/tmp/s", "%4")
+    assert named(moved) == parsed(QUEUE)
+    assert wishes(both, (), "") == ()
+
+
+@pytest.mark.parametrize(
+    ("socket", "number"),
+    [("/tmp/s", "3"), ("/tmp/s", "%"), ("/tmp/s", "%x"), ("s", "%3"), ("", "%3")],
+)
+def test_a_pane_is_named_by_its_id_at_an_absolute_socket(
+    socket: str, number: str
+) -> None:
+    with pytest.raises(ValueError, match=r"pane|path"):
+        pane_want(socket, number)
