@@ -14,8 +14,10 @@ import pytest
 from msgspec.structs import replace
 
 from bridge.core.caller import ProcessFacts
+from bridge.core.effects import SaveAttachment
+from bridge.core.events import ProcessGone
 from bridge.core.ids import SessionId
-from bridge.driver import chats, finding
+from bridge.driver import chats, finding, natives, stepping
 from bridge.driver.bridge import Bridge
 from bridge.errors import Refused
 from bridge.local.requests import Attach
@@ -186,6 +188,32 @@ async def test_where_a_way_is_named_no_other_is_found(
 
             queue.record = replace(record, wants=(claude.wish().native_remote,))
             assert await finding.find(bridge, queue) is not None
+
+
+async def test_an_attached_chat_gains_its_native_way_and_an_offline_one_never(
+    tmp_path: Path, claude: Claude
+) -> None:
+    folder = tmp_path / "inbox"
+    folder.mkdir(mode=0o700)
+    claude.register(messagingSocketPath="")
+    with socket.socket(socket.AF_UNIX) as inbox:
+        async with open_bridge(tmp_path) as bridge:
+            key = process.key_of(claude.facts)
+            record = replace(BOB, session_id=SessionId(SESSION), process_key=key)
+            await bridge.commit([SaveAttachment(record)])
+            queue = bridge.new_queue(record)
+            bridge.roster.add(queue)
+            await natives.look(bridge, queue)
+            assert queue.record.native_route == ""
+
+            inbox.bind(str(folder / "s"))
+            claude.register(messagingSocketPath=str(folder / "s"))
+            await natives.look(bridge, queue)
+            assert queue.record.native_route == f"claude+session://{claude.file}"
+
+            await stepping.step(bridge, queue, ProcessGone(bridge.clock.wall()))
+            await natives.look(bridge, queue)
+            assert queue.record.native_route == ""
 
 
 # ---- a chat whose hooks were heard -------------------------------------------------
