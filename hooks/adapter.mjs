@@ -18,6 +18,8 @@ const SAID_LIMIT = 8 << 20; // bytes that one hook may say
 const REPLY_LIMIT = 1 << 20; // bytes of one dialogue's frames, or of one offer
 const WAIT_LIMIT_S = 600; // a longer wait is nonsense
 const SILENCE_MS = 300; // of the bridge, before it asked for more
+const TYPED_SILENCE_MS = 2_000; // the same, when the person waits for an answer
+const GRACE_MS = 50; // for what arrived while the program itself stood still
 const PATH_LIMIT = 103; // bytes of an absolute path that a socket can have
 const FIRST_PAUSE_MS = 100; // before connecting again, doubled up to the last
 const LAST_PAUSE_MS = 5_000;
@@ -25,8 +27,11 @@ const OFFERS_KEPT = 256;
 
 const FOLDER = dirname(fileURLToPath(import.meta.url));
 const NOT_RUNNING =
-  "The AgentWorks bridge did not answer, so this command was not carried out." +
-  " If the bridge is not running, start it in a terminal: agentworks up";
+  "The AgentWorks bridge is not running, so nothing was done. Start it in a" +
+  " terminal: agentworks up";
+const NO_ANSWER =
+  "The AgentWorks bridge did not answer in time, so nobody can say here whether" +
+  " this was done. Look in a terminal: agentworks agents";
 
 /** The outcome of each offer that this process was handed, by its id. */
 const offers = (globalThis[Symbol.for("agentworks.offers")] ??= new Map());
@@ -63,16 +68,17 @@ export class Bridge {
 
   /**
    * One hook: says it, and has a text that comes back used. `use(text)` answers
-   * whether the host has it now. Resolves to what stands for an answer that did
-   * not come, or to null when one came.
+   * whether the host has it now. Resolves to null when an answer came, else to
+   * what the person may be told instead.
    */
-  async ask(event, said, use = () => false) {
-    if (this.obstacle()) return "";
-    const dialogue = new Dialogue(this.path, this.frame(event, said));
+  async ask(event, said, use = () => false, silenceMs = SILENCE_MS) {
+    const obstacle = this.obstacle();
+    if (obstacle) return obstacle;
+    const dialogue = new Dialogue(this.path, this.frame(event, said), silenceMs);
     const text = await dialogue.answer;
     if (text === null) {
       dialogue.end("unprinted");
-      return dialogue.fallback;
+      return dialogue.fallback || (dialogue.isAsked ? NO_ANSWER : NOT_RUNNING);
     }
     try {
       if (text) dialogue.end((await use(text)) ? "printed" : "unprinted");
@@ -85,13 +91,12 @@ export class Bridge {
 
   /** A command that the person typed; `show(text)` gets its answer. */
   async command(said, show) {
-    const obstacle = this.obstacle();
-    if (obstacle) return show(obstacle);
-    const left = await this.ask("command", said, (text) => {
+    const shown = (text) => {
       show(text);
       return true;
-    });
-    if (left !== null) show(left || NOT_RUNNING);
+    };
+    const left = await this.ask("command", said, shown, TYPED_SILENCE_MS);
+    if (left !== null) show(left);
   }
 
   frame(event, said) {
@@ -111,12 +116,12 @@ function isOurs(facts) {
 
 /** One request and what came back; `answer` is a text, or null for giving up. */
 class Dialogue {
-  constructor(path, request) {
+  constructor(path, request, silenceMs) {
     this.fallback = "";
     this.received = Buffer.alloc(0);
     this.isAsked = false;
     this.answer = new Promise((resolve) => (this.resolve = resolve));
-    this.wait(SILENCE_MS);
+    this.wait(silenceMs);
     if (request.length > SAID_LIMIT) return this.settle(null);
     this.socket = connect(path);
     this.socket.on("data", (chunk) => this.take(chunk));
@@ -127,7 +132,11 @@ class Dialogue {
 
   wait(forMs) {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.settle(null), forMs);
+    // Race: after a program stood still its clocks come first; what the bridge said
+    // meanwhile is read before it counts as silent.
+    this.timer = setTimeout(() => {
+      this.timer = setTimeout(() => this.settle(null), GRACE_MS);
+    }, forMs);
   }
 
   settle(text) {

@@ -9,7 +9,7 @@
 import { Bridge, Route } from "../adapter.mjs";
 
 const SESSION = "AGENTWORKS_SESSION_ID";
-const TOAST_MS = 10_000;
+const TOAST_MS = 20_000;
 const TEXT_LIMIT = 200_000; // characters of one prompt that the bridge is told
 
 /** The chats of each folder that were met in this process, kept over a reload. */

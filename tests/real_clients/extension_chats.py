@@ -8,34 +8,36 @@ from __future__ import annotations
 
 from tests.fakes.chat_completions_model import ChatCompletionsModel
 from tests.fakes.model_server import ModelRequest
+from tests.journeys.rig.waiting import until_some
 from tests.real_clients.house import House
 from tests.real_clients.offers import bodies_in, times_remembered, times_seen
-from tests.real_clients.rig.opencode import OpencodeChat
+from tests.real_clients.rig.opencode import SLOW_S, OpencodeChat
 from tests.real_clients.rig.pi import PiChat
 from tests.real_clients.rig.waiting import wait_until
 
 Chat = PiChat | OpencodeChat
 
-# These programs take seconds to start where others use the processors.
-SLOW_S = 60.0
 
-
-async def attach(chat: Chat, name: str = "bob") -> None:
+async def attach(house: House, chat: Chat, name: str = "bob") -> None:
     """Attach it as a person does, by typing."""
     await chat.type(f"/agentworks attach {name}")
-    await chat.pane.wait_text(f"Attached as {name}", SLOW_S)
+
+    async def look() -> bool:
+        return (await house.row(name)).get("state") == "attached"
+
+    await until_some(look, f"{name} attached", SLOW_S)
 
 
 async def attach_woken(house: House, chat: Chat, name: str = "bob") -> None:
     """The same where mail wakes a chat; the setup text, which does, is behind it."""
-    await attach(chat, name)
+    await attach(house, chat, name)
     await answered(chat, await brought(chat.rig.model, f"for {name} ("))
     await house.until_row(name, state="attached", pending=0)
 
 
 async def attach_asleep(house: House, chat: Chat, name: str = "bob") -> None:
     """The same where it is not woken; a first turn takes the setup text."""
-    await attach(chat, name)
+    await attach(house, chat, name)
     await chat.type("first")
     await answered(chat, await brought(chat.rig.model, f"for {name} ("))
     await house.until_row(name, state="attached", pending=0)

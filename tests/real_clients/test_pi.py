@@ -6,7 +6,6 @@ import pytest
 
 from tests.fakes.model_server import Step
 from tests.real_clients.extension_chats import (
-    SLOW_S,
     answered,
     assert_came_once,
     attach,
@@ -15,6 +14,7 @@ from tests.real_clients.extension_chats import (
     brought,
 )
 from tests.real_clients.house import House
+from tests.real_clients.rig.opencode import SLOW_S
 from tests.real_clients.rig.pi import PiChat, PiRig
 from tests.real_clients.rig.waiting import wait_until
 
@@ -32,7 +32,8 @@ async def test_a_typed_command_attaches_and_costs_no_model_call(
     house: House, pi: PiRig
 ) -> None:
     chat = await open_chat(house, pi)
-    await attach(chat)
+    await attach(house, chat)
+    await chat.pane.wait_text("Attached as bob", SLOW_S)
     await chat.type("/agentworks nonsense")
     await chat.pane.wait_text("There is no command “nonsense” here")
     await house.until_row("bob", provider="pi", state="attached", route="hook")
@@ -45,7 +46,7 @@ async def test_without_a_bridge_the_command_says_how_to_start_one(
     chat = await open_chat(house, pi)
     await house.stop()
     await chat.type("/agentworks attach bob")
-    await chat.pane.wait_text("start it in a terminal: agentworks up")
+    await chat.pane.wait_text("The AgentWorks bridge is not running")
     await chat.ask("hello", "ok 1")
     assert len(pi.model.turns()) == 1
 

@@ -22,6 +22,8 @@ _OFFLINE = {
     "npm_config_registry": "http://127.0.0.1:9/",
     "npm_config_fetch_retries": "0",
 }
+# Its start and its first chat cost seconds of both processors.
+SLOW_S = 60.0
 _LIMIT = {"context": 128_000, "output": 4096}
 
 
@@ -57,7 +59,9 @@ class OpencodeRig:
         """A chat in a terminal, ready for typing."""
         command = [str(self.program), *arguments]
         pane = self.computer.open_terminal(name, command, _OFFLINE)
-        await wait_until(lambda: "Fake 1" in pane.text(), "an opencode composer", 90)
+        await wait_until(
+            lambda: "Fake 1" in pane.text(), "an opencode composer", 3 * SLOW_S
+        )
         return OpencodeChat(self, pane)
 
     async def stop(self) -> None:
@@ -76,9 +80,9 @@ class OpencodeChat:
 
     async def type(self, text: str) -> None:
         """Type one line and press Enter."""
-        await self.pane.type(text)
+        await self.pane.type(text, SLOW_S)
 
     async def ask(self, text: str, answer: str) -> None:
         """Type a prompt and wait for the answer on the screen."""
         await self.type(text)
-        await self.pane.wait_text(answer)
+        await self.pane.wait_text(answer, SLOW_S)

@@ -110,11 +110,13 @@ class Pane:
         """Type a text and press nothing after it: a draft."""
         self._terminals.run("send-keys", "-t", self.name, "-l", text)
 
-    async def type(self, text: str) -> None:
+    async def type(self, text: str, deadline_s: float = DEADLINE_S) -> None:
         """Type one line and press Enter once the terminal shows it."""
         self.write(text)
         tail = text.strip()[-20:]
-        await wait_until(lambda: tail in self.text(), f"{text!r} typed in {self.name}")
+        await wait_until(
+            lambda: tail in self.text(), f"{text!r} typed in {self.name}", deadline_s
+        )
         self.press("Enter")
 
     async def wait_text(self, text: str, deadline_s: float = DEADLINE_S) -> str:
