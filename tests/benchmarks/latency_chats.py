@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from bridge.clock import SystemClock
 from bridge.core.ids import SessionId
+from bridge.routes import qwen_input
 from bridge.routes.codex_rpc import CodexRpc
 from tests.fakes.model_server import ModelServer
 from tests.real_clients import codex_chats, extension_chats
@@ -27,6 +28,7 @@ from tests.real_clients.rig.claude import ClaudeRig
 from tests.real_clients.rig.codex import CodexRig
 from tests.real_clients.rig.opencode import OpencodeRig
 from tests.real_clients.rig.pi import PiRig
+from tests.real_clients.rig.qwen import QwenRig
 from tests.real_clients.rig.waiting import wait_until
 
 WAIT_S = 60.0
@@ -126,6 +128,36 @@ async def _opencode(house: House) -> AsyncIterator[IdleChat]:
         await rig.stop()
 
 
+@asynccontextmanager
+async def _qwen(house: House) -> AsyncIterator[IdleChat]:
+    rig = QwenRig(house.computer, programs.qwen_program())
+    try:
+        await house.install("qwen")
+        prompts = house.computer.home / "prompts"
+        prompts.touch(0o600)
+        options = ("--yolo", "--input-file", str(prompts))
+        chat = await rig.open_chat("qwen", *options)
+        await chat.type("/agentworks attach bob")
+        await wait_until(lambda: rig.model.turns(), "the setup text", WAIT_S)
+        await house.until_row("bob", state="attached", pending=0)
+
+        async def write(text: str) -> float:
+            await trio.lowlevel.checkpoint()
+            begun = SystemClock().running()
+            with prompts.open("ab") as file:
+                file.write(qwen_input.line(text))
+            return begun
+
+        async def rest() -> None:
+            answer = rig.model.turns()[-1].answer
+            await chat.pane.wait_text(answer.say if answer is not None else "", WAIT_S)
+
+        await rest()
+        yield IdleChat(rig.model, write, rest)
+    finally:
+        await rig.stop()
+
+
 async def _typed(house: House, chat: extension_chats.Chat) -> IdleChat:
     """Attached; a chat that has no way of its own but its composer."""
     model = chat.rig.model
@@ -163,12 +195,14 @@ def _counting(ended: Callable[[], int]) -> Callable[[], Awaitable[object]]:
 
 _SOCKET, _ENTER = "a write to its socket", "Enter behind a typed line"
 _PI = (programs.node_program(), programs.pi_program())
+_QWEN = (programs.node_program(), programs.qwen_program())
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "claude": Kind("Claude Code", _SOCKET, (programs.claude_program(),), _claude),
         "codex": Kind("Codex", _SOCKET, (programs.codex_program(),), _codex),
         "pi": Kind("Pi", _ENTER, _PI, _pi),
         "opencode": Kind("opencode", _ENTER, (programs.opencode_program(),), _opencode),
+        "qwen": Kind("Qwen Code", "a line in its input file", _QWEN, _qwen),
     }
 )
 """What can be measured, by the name on the command line."""
