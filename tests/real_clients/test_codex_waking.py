@@ -74,7 +74,7 @@ async def test_a_message_joins_the_turn_that_runs(house: House, carol: Talk) -> 
     async with carol.turning("think hard"):
         await wait_until(lambda: len(carol.requests) > known, "the held request")
         await alice.send("in the middle", to="carol")
-        await house.until_row("carol", pending=0)
+        await house.until_row("carol", unacknowledged=1)
         carol.codex.model.release("gate")
 
     asked, brought = carol.requests[known:]
