@@ -127,10 +127,10 @@ async def _tell_offline(bridge: Bridge, queue: AttachmentQueue) -> None:
 
 async def _tell_detached(bridge: Bridge, queue: AttachmentQueue) -> None:
     """Revoke the child, however long the server is away; a start tries again."""
-    backoff = reconnect.Backoff()
+    backoff, is_told = reconnect.Backoff(), True
     while queue.record.state is AttachmentState.DETACHING:
         try:
-            await _tell_last_signs(bridge, queue)
+            is_told = await _tell_last_signs(bridge, queue)
             await api.detach(bridge.link.parent, queue.record.attachment_id)
         except BridgeError as error:
             if isinstance(error, Refused) and failures.is_answer(error):
@@ -142,14 +142,14 @@ async def _tell_detached(bridge: Bridge, queue: AttachmentQueue) -> None:
         else:
             break
     at = bridge.clock.wall()
-    is_told = not queue.unsent_receipts()
     await step(bridge, queue, DetachFinished(at) if is_told else ServerReplaced(at))
 
 
-async def _tell_last_signs(bridge: Bridge, queue: AttachmentQueue) -> None:
+async def _tell_last_signs(bridge: Bridge, queue: AttachmentQueue) -> bool:
     """What the session saw and said, or its name's next session sees it again.
 
-    (test_a_detach_first_tells_what_was_offered)
+    False when the server takes it from this lease no more
+    (test_a_detach_first_tells_what_was_offered).
     """
     with trio.move_on_after(_OFFER_S):
         await queue.wait_for_offer()
@@ -162,3 +162,5 @@ async def _tell_last_signs(bridge: Bridge, queue: AttachmentQueue) -> None:
             await api.send_receipts(caller, attachment_id, some)
     except Refused as error:
         bridge.log.info("last_signs_refused", code=error.code)
+        return False
+    return True

@@ -135,7 +135,7 @@ def test_wrong_usage_is_exit_2_in_one_line(run: Run, words: tuple[str, ...]) -> 
 
 
 def test_a_guess_at_a_mistyped_word_ends_in_one_mark(run: Run) -> None:
-    said = run("agents", "--jsn").err
+    said = run("bridge", "status", "--jsn").err
 
     assert "Did you mean '--json'? See: " in said
 
