@@ -29,7 +29,7 @@ _AT_ONCE = {
     "pi+extension": "our extension in it",
     "opencode+extension": "our extension in it",
     "qwen+input": "its input file",
-    "agy": "its agent API",
+    "agy+agentapi": "its agent API",
     "tmux": "a line typed in its terminal",
 }
 
