@@ -26,6 +26,8 @@ async def attach(house: House, chat: Chat, name: str = "bob") -> None:
         return (await house.row(name)).get("state") == "attached"
 
     await until_some(look, f"{name} attached", SLOW_S)
+    if isinstance(chat, OpencodeChat):
+        await chat.wait_chat()
 
 
 async def attach_woken(house: House, chat: Chat, name: str = "bob") -> None:

@@ -45,6 +45,7 @@ async def test_without_a_bridge_the_command_says_how_to_start_one(
     await chat.type("/agentworks attach bob")
     await chat.pane.wait_text("bridge is not running", SLOW_S)
     assert opencode.model.requests == []
+    await chat.wait_chat()
     await chat.type("hello")
     await answered(chat, await brought(opencode.model, "hello"))
     assert len(opencode.model.turns()) == 1

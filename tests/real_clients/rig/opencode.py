@@ -82,6 +82,10 @@ class OpencodeChat:
         """Type one line and press Enter."""
         await self.pane.type(text, SLOW_S)
 
+    async def wait_chat(self) -> None:
+        """Until the start screen has gone, which takes along what is typed in it."""
+        await self.pane.wait_text("Context", SLOW_S)
+
     async def ask(self, text: str, answer: str) -> None:
         """Type a prompt and wait for the answer on the screen."""
         await self.type(text)
