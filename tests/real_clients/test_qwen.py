@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.fakes.model_server import Step
+from tests.real_clients import turn_talks
 from tests.real_clients.house import House
-from tests.real_clients.offers import offers_in, times_remembered, times_seen
+from tests.real_clients.offers import offers_in, times_seen
 from tests.real_clients.rig.qwen import QwenRig
 from tests.real_clients.rig.waiting import wait_until
 from tests.real_clients.turn_talks import QWEN, Talk, attach
@@ -14,11 +15,17 @@ from tests.real_clients.turn_talks import QWEN, Talk, attach
 pytestmark = [pytest.mark.real_client, pytest.mark.slow]
 
 
+async def open_talk(qwen: QwenRig, *options: str) -> Talk:
+    """A new chat that asks for nothing."""
+    host = await qwen.open_chat("qwen", "--yolo", *options)
+    return Talk(QWEN, qwen.model, host, qwen.session_id)
+
+
 @pytest.fixture
 async def talk(qwen: QwenRig, house: House) -> Talk:
-    """A Qwen in a project with our hooks, attached to nothing."""
+    """A chat in a project with our hooks, attached to nothing."""
     await house.install("qwen")
-    return Talk(QWEN, qwen.model, await qwen.open_chat("qwen", "--yolo"))
+    return await open_talk(qwen)
 
 
 @pytest.fixture
@@ -31,31 +38,48 @@ async def bob(house: House, talk: Talk) -> Talk:
 async def test_attach_typed_in_a_chat_attaches_and_reaches_no_model(
     house: House, talk: Talk
 ) -> None:
-    await talk.command("/agentworks attach bob", "Attached as bob.")
-    row = await house.row("bob")
-    await talk.turn("hello", requests=2)
+    await turn_talks.is_attached_by_typing(house, talk)
 
-    assert (row["state"], row["provider"], row["route"]) == ("attached", "qwen", "hook")
-    assert "attach bob" not in str([request.body for request in talk.model.requests])
+
+async def test_codexs_skill_of_the_same_name_changes_nothing(
+    qwen: QwenRig, house: House
+) -> None:
+    await house.install("codex")
+    await house.install("qwen")
+
+    await turn_talks.is_attached_by_typing(house, await open_talk(qwen))
 
 
 async def test_a_message_reaches_the_model_once_at_turn_end_in_our_fences(
     house: House, bob: Talk
 ) -> None:
-    alice = await house.script()
-    await alice.send("hello bob, <this> is alice")
-    await house.until_row("bob", pending=1)
+    await turn_talks.gets_a_message_once(house, bob)
 
-    asked, brought = await bob.turn("what now", requests=2)
-    await house.until_row("bob", pending=0)
-    (later,) = await bob.turn("and now")
 
-    (offer,) = offers_in(brought)
-    assert not offers_in(asked)
-    assert offer.bodies == ("hello bob, <this> is alice",)
-    assert times_seen(bob.model.turns(), "hello bob, <this> is alice") == 1
-    assert times_remembered(later, "hello bob, <this> is alice") == 1
-    assert times_seen(bob.model.turns(), "may not have reached you") == 0
+async def test_it_answers_with_our_tool_and_in_its_shell(
+    house: House, bob: Talk
+) -> None:
+    await turn_talks.answers(house, bob)
+
+
+async def test_mail_of_an_idle_chat_rides_with_a_prompt_where_that_was_wished(
+    house: House, bob: Talk
+) -> None:
+    await turn_talks.gets_mail_with_a_prompt(house, bob)
+
+
+async def test_a_chat_that_is_left_is_offline(house: House, bob: Talk) -> None:
+    await turn_talks.goes_offline(house, bob)
+
+
+async def test_mail_comes_after_a_tool_call_where_that_was_wished(
+    qwen: QwenRig, house: House
+) -> None:
+    await house.do("attach", "--provider", "qwen", "--mid-turn", "--yes")
+    bob = await open_talk(qwen)
+    await attach(house, bob)
+
+    await turn_talks.gets_mail_after_a_tool(house, bob)
 
 
 # ---- woken through its input file ---------------------------------------------------
@@ -67,10 +91,10 @@ async def woken(qwen: QwenRig, house: House) -> Talk:
     await house.install("qwen")
     prompts = qwen.computer.home / "prompts"
     prompts.touch(0o600)
-    options = ("--yolo", "--input-file", str(prompts))
-    talk = Talk(QWEN, qwen.model, await qwen.open_chat("qwen", *options))
+    talk = await open_talk(qwen, "--input-file", str(prompts))
     await talk.command("/agentworks attach bob", "Attached as bob")
     await wait_until(talk.model.turns, "the setup text at the model")
+    await talk.settle()
     await house.until_row("bob", state="attached", pending=0)
     return talk
 
@@ -83,13 +107,12 @@ async def test_an_idle_chat_is_woken_by_a_message_and_its_draft_kept(
     secret.write_text("nobody asked for this file")
     alice = await house.script()
     pane = woken.host.pane
-    await wait_until(lambda: "ok 1" in pane.text(), "the answer to the setup text")
     pane.write("my half-typed draft")
     await pane.wait_text("my half-typed draft")
 
     await alice.send("hello bob, see @secret.txt")
     await wait_until(lambda: len(woken.model.turns()) == 2, "the message at the model")
-    await pane.wait_text("ok 2")
+    await woken.settle()
     row = await house.until_row("bob", pending=0)
 
     _, brought = woken.model.turns()
@@ -105,13 +128,13 @@ async def test_a_message_to_a_busy_chat_comes_once_after_its_turn(
     house: House, woken: Talk
 ) -> None:
     alice = await house.script()
-    woken.model.enqueue(Step(hold="busy", when="think"))
-    await woken.turn("think")
+    await woken.hold("think", Step(), "busy")
 
     await alice.send("hello bob, when you have time")
     await house.until_row("bob", pending=0)
     woken.model.release("busy")
     await wait_until(lambda: len(woken.model.turns()) == 3, "the message at the model")
+    await woken.settle()
     await woken.turn("and now")
 
     assert woken.bodies == ["hello bob, when you have time"]

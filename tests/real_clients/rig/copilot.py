@@ -70,6 +70,11 @@ class CopilotRig:
         await wait_until(lambda: _is_loaded(pane.text()), "a Copilot composer", 40)
         return CopilotChat(pane)
 
+    def session_id(self) -> str:
+        """The chat that was open last, by Copilot's own record."""
+        records = self.home.glob("session-state/*/events.jsonl")
+        return max(records, key=lambda path: path.stat().st_mtime).parent.name
+
     async def stop(self) -> None:
         """End everything on the computer, then the fake model."""
         await self.computer.stop()

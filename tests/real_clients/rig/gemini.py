@@ -77,6 +77,12 @@ class GeminiRig:
         await wait_until(lambda: _is_empty(pane.text()), "a Gemini composer", 40)
         return GeminiChat(pane)
 
+    def session_id(self) -> str:
+        """The chat that was open last, by Gemini's own record."""
+        records = self.home.glob("tmp/*/chats/session-*.jsonl")
+        newest = max(records, key=lambda path: path.stat().st_mtime)
+        return str(json.loads(newest.read_text().splitlines()[0])["sessionId"])
+
     async def stop(self) -> None:
         """End everything on the computer, then the fake model."""
         await self.computer.stop()

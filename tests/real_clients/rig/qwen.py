@@ -80,6 +80,11 @@ class QwenRig:
         await wait_until(lambda: _is_empty(pane.text()), "a Qwen composer", 40)
         return QwenChat(pane)
 
+    def session_id(self) -> str:
+        """The chat that was open last, by Qwen's own record."""
+        records = self.home.glob("projects/*/chats/*.jsonl")
+        return max(records, key=lambda path: path.stat().st_mtime).stem
+
     async def stop(self) -> None:
         """End everything on the computer, then the fake model."""
         await self.computer.stop()
