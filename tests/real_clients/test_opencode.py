@@ -77,13 +77,13 @@ async def test_a_message_in_the_middle_of_a_turn_joins_it_once(
     chat = await open_chat(house, opencode)
     await attach_woken(house, chat)
     alice = await house.script()
-    opencode.model.enqueue(Step(say="long work is done", hold="work", when="work"))
-    await chat.type("work")
-    await brought(opencode.model, "work")
+    opencode.model.enqueue(Step(say="long work is done", hold="grind", when="grind"))
+    await chat.type("grind")
+    await brought(opencode.model, "grind")
 
     await alice.send("while you work")
     await house.until_row("bob", pending=0)
-    opencode.model.release("work")
+    opencode.model.release("grind")
 
     request = await brought(opencode.model, "while you work")
     await answered(chat, request)

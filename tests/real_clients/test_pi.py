@@ -77,13 +77,13 @@ async def test_a_message_in_the_middle_of_a_turn_comes_once_after_it(
     chat = await open_chat(house, pi)
     await attach_woken(house, chat)
     alice = await house.script()
-    pi.model.enqueue(Step(say="long work is done", hold="work", when="work"))
-    await chat.type("work")
-    await brought(pi.model, "work")
+    pi.model.enqueue(Step(say="long work is done", hold="grind", when="grind"))
+    await chat.type("grind")
+    await brought(pi.model, "grind")
 
     await alice.send("while you work")
     await house.until_row("bob", pending=0)
-    pi.model.release("work")
+    pi.model.release("grind")
 
     request = await brought(pi.model, "while you work")
     await answered(chat, request)
