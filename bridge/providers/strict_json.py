@@ -1,9 +1,10 @@
 """Strict JSON with the place of every value, so that a text can be edited in place.
 
-Owns the reading. Promises that exactly RFC 8259 is taken, with two rules more:
-no name twice in one object, since hosts then disagree about which one counts, and
-no nesting deeper than 64. A problem names the line it stands in. For a host that
-reads more than that, its dialect says what more, and nothing else is taken.
+Owns the reading. Promises that exactly RFC 8259 is taken, with three rules more:
+no name twice in one object, since hosts then disagree about which one counts, no
+nesting deeper than 64, and no number of over 1,000 characters. A problem names the
+line it stands in, and is found in one pass. For a host that reads more than that,
+its dialect says what more, and nothing else is taken.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 DEPTH_LIMIT = 64
+DIGITS_LIMIT = 1000
+"""Characters of one number; Python itself reads no whole number over 4,300."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
+# Possessive: a text that does not end is found out in one pass, whatever its length.
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
 _WORD = re.compile(r"true|false|null")
-# A text in quotes is only here so that what looks like a comment in it is none.
+# A text in quotes is only here so that what looks like a comment in it is none; one
+# that does not end is over with its line.
 _COMMENT_OR_TEXT = re.compile(
-    r'"(?:[^"\\\n]|\\[^\n])*"|(?P<comment>//[^\r\n]*|/\*.*?(?:\*/|\Z))', re.DOTALL
+    r'"(?:[^"\\\n]|\\[^\n])*+"?|(?P<comment>//[^\r\n]*|/\*.*?(?:\*/|\Z))', re.DOTALL
 )
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 _NOT_A_LINE_END = re.compile(r"[^\r\n]")
@@ -145,6 +150,8 @@ def _value(
         return Node(kind, start, end, start, name, children)
     for pattern in (_STRING, _NUMBER, _WORD):
         if (match := pattern.match(text, start)) is not None:
+            if pattern is _NUMBER and match.end() - start > DIGITS_LIMIT:
+                raise _problem(text, start, f"a number of over {DIGITS_LIMIT} digits")
             return Node("plain", start, match.end(), start, name)
     raise _problem(text, start, _guess(text, start))
 

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.providers.strict_json import DEPTH_LIMIT, Node, NotStrict, parse, value_of
+from bridge.providers.strict_json import (
+    DEPTH_LIMIT,
+    DIGITS_LIMIT,
+    LENIENT,
+    STRICT,
+    Dialect,
+    Node,
+    NotStrict,
+    parse,
+    value_of,
+)
 from tests.providers.documents import texts
 
 
@@ -85,6 +95,7 @@ def test_a_damaged_text_is_taken_exactly_when_the_standard_library_takes_it(
         ('{"a": "b\nc"}', 1, "does not end, or holds a control"),
         ('{"a": [1', 1, "a comma or ]"),
         ("[" * (DEPTH_LIMIT + 1), 1, "deeper"),
+        ('{\n"a": ' + "1" * (DIGITS_LIMIT + 1) + "}", 2, "digits"),
     ],
 )
 def test_a_problem_is_named_with_its_line(text: str, line: int, what: str) -> None:
@@ -97,3 +108,22 @@ def test_a_problem_is_named_with_its_line(text: str, line: int, what: str) -> No
 
 def test_the_deepest_allowed_text_is_read() -> None:
     parse("[" * DEPTH_LIMIT + "]" * DEPTH_LIMIT)
+
+
+def test_the_longest_allowed_number_is_read() -> None:
+    text = "1" * DIGITS_LIMIT
+
+    assert value_of(text, parse(text)) == int(text)
+
+
+@pytest.mark.parametrize("dialect", [STRICT, LENIENT])
+@pytest.mark.parametrize("inside", ["x", '\\"', "\\u0041", " // "])
+def test_a_long_text_that_does_not_end_is_refused_at_once(
+    dialect: Dialect, inside: str
+) -> None:
+    text = '{\n"a": "' + inside * 20_000
+
+    with pytest.raises(NotStrict) as refused:
+        parse(text, dialect)
+
+    assert refused.value.line == 2
