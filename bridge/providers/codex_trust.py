@@ -6,6 +6,8 @@ Promises a guess and no more: only a hook that was heard proves that it runs.
 
 from __future__ import annotations
 
+import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +24,8 @@ from bridge.providers import codex_install
 
 PROVIDER = "codex"
 _LIMIT_BYTES = 1024 * 1024
+# Without O_NONBLOCK a FIFO in the file's place would block for ever.
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def why_silent(folder: str, environment: Mapping[str, str], state_dir: Path) -> str:
@@ -44,13 +48,21 @@ def _config(environment: Mapping[str, str]) -> Mapping[str, object]:
     """Codex's configuration; an empty one where it cannot be read."""
     home = environment.get("HOME", "")
     place = environment.get("CODEX_HOME", "") or f"{home}/.codex"
-    file = Path(place) / "config.toml"
-    try:
-        if not place.startswith("/") or file.stat().st_size > _LIMIT_BYTES:
-            return {}
-        return tomllib.loads(file.read_text())
-    except (OSError, ValueError):
+    if not place.startswith("/"):
         return {}
+    try:
+        return tomllib.loads(_content(Path(place) / "config.toml").decode())
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _content(file: Path) -> bytes:
+    """What is in a plain file, a link to one included; empty for anything else."""
+    with os.fdopen(os.open(file, _FLAGS), "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            return b""
+        content = opened.read(_LIMIT_BYTES + 1)
+    return content if len(content) <= _LIMIT_BYTES else b""
 
 
 def _is_trusted(config: Mapping[str, object], project: Path) -> bool:

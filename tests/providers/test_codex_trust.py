@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,19 @@ def test_a_configuration_that_says_nothing_trusts_nothing(
 
     assert place.why() == standing.FOLDER_NOT_TRUSTED
     assert place.why(CODEX_HOME="relative") == standing.FOLDER_NOT_TRUSTED
+
+
+def test_a_configuration_that_cannot_be_read_trusts_nothing(place: Place) -> None:
+    config = place.folder / ".codex" / "config.toml"
+
+    place.configure("a = " + "[" * 100_000)
+    assert place.why() == standing.FOLDER_NOT_TRUSTED
+    config.unlink()
+
+    os.mkfifo(config)
+    assert place.why() == standing.FOLDER_NOT_TRUSTED
+    config.unlink()
+
+    config.symlink_to("/dev/zero")
+    assert place.why() == standing.FOLDER_NOT_TRUSTED
+    assert place.why(CODEX_HOME="\0") == standing.FOLDER_NOT_TRUSTED
