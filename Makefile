@@ -28,7 +28,7 @@ types: ## strict types
 clients: ## install the pinned vendor programs that the real-client tests drive
 	packaging/scripts/install-clients.sh
 
-real-clients: clients ## drive the real Claude Code and Codex, offline
+real-clients: clients ## drive the real vendor programs, offline
 	@packaging/scripts/setup.sh dev
 	AGENTWORKS_REQUIRE_CLIENTS=1 .venv/bin/python -m pytest -q -n 2 --dist loadfile -m real_client tests
 

@@ -29,15 +29,16 @@ README = ROOT / "README.md"
 BEGIN = "<!-- programs: begin (written by packaging/scripts/provider-table.py) -->\n"
 END = "<!-- programs: end -->\n"
 HEAD = ("program", "turn end", "mid-turn", "idle wake", "attach in chat", "tested how")
-# How a native way wakes an idle chat, and whether it also joins a running turn.
-WAYS = {
-    "adapter": ("our extension", False),
-    "agy_agentapi": ("its `agentapi`", False),
-    "claude_channel": ("channel, where switched on", False),
-    "claude_session": ("session inbox", True),
-    "codex_app_server": ("app-server", True),
-    "codex_desktop": ("desktop app (`--native-remote`)", False),
-    "qwen_input": ("input file", False),
+# How a native way wakes an idle chat, and with which programs it was seen to join
+# a running turn.
+WAYS: Mapping[str, tuple[str, frozenset[str]]] = {
+    "adapter": ("our extension", frozenset({"opencode"})),
+    "agy_agentapi": ("its `agentapi`", frozenset()),
+    "claude_channel": ("channel, where switched on", frozenset()),
+    "claude_session": ("session inbox", frozenset({"claude"})),
+    "codex_app_server": ("app-server", frozenset({"codex"})),
+    "codex_desktop": ("desktop app (`--native-remote`)", frozenset()),
+    "qwen_input": ("input file", frozenset()),
 }
 # What a person may ask for besides, and the event that it needs.
 AT_PROMPT = {HookEvent.PROMPT: "`--at-prompt`: with the next prompt"}
@@ -56,7 +57,7 @@ def table() -> str:
 def row(provider: Provider) -> tuple[str, ...]:
     """What this program can do."""
     ways = [WAYS[route] for route in provider.ROUTES if route in FINDERS]
-    joining = [how for how, joins in ways if joins]
+    joining = [how for how, joined in ways if provider.NAME in joined]
     ends = ["yes"] if HookEvent.TURN_ENDED in provider.OFFERS_AT else []
     return (
         provider.TITLE,
