@@ -105,5 +105,6 @@ def _over_dbus(gdbus: str, text: str) -> list[str]:
     call = ["--method", "org.freedesktop.Notifications.Notify"]
     place = ["--object-path", "/org/freedesktop/Notifications"]
     name = ["--dest", "org.freedesktop.Notifications"]
-    arguments = [_TITLE, "0", "", _TITLE, text, "[]", "{}", "-1"]
+    # A bare -1 would be taken for an option of gdbus, which then calls nobody.
+    arguments = [_TITLE, "0", "", _TITLE, text, "[]", "{}", "int32 -1"]
     return [gdbus, "call", "--session", *name, *place, *call, *arguments]

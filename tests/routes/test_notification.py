@@ -94,6 +94,8 @@ async def test_without_the_usual_program_another_one_shows_it(place: Place) -> N
     assert await place.desktop().show("bob") == ""
     assert "org.freedesktop.Notifications.Notify" in place.words
     assert place.words[-4] == "Messages wait for bob"
+    options = [word for word in place.words if word.startswith("-")]
+    assert options == ["--session", "--dest", "--object-path", "--method"]
 
     place.put("osascript")
     assert await place.desktop("darwin").show("bob") == ""
