@@ -8,7 +8,8 @@ Gemini starts itself anew, so there are two processes of it; its hooks, tools an
 shell commands are children of the inner one. One process has one chat open at a
 time. What is printed at a turn's end comes back as a prompt, whose event proves
 that it was used. AfterTool is not used: it says nothing that tells a subagent's
-tool from the chat's own, so that mail could end in a subagent.
+tool from the chat's own, so that mail could end in a subagent. `/agentworks` is
+known by a command file, whose text is the command as it was typed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Installing into a project for Gemini CLI: hooks and tools in its settings.
+"""Installing into a project for Gemini CLI: settings and the command `/agentworks`.
 
-See settings_install for what is promised. `/agentworks` needs nothing more: the
-host passes on as a prompt what it does not know as a command.
+See settings_install for what is promised. The command's text is the command as it
+was typed. The host would pass an unknown one on as it is, but takes it for a skill
+where one has that name, as Codex's does.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from bridge.providers import settings_install
 from bridge.providers.project_file import Plan
 
 SETTINGS = ".gemini/settings.json"
+COMMAND = ".gemini/commands/agentworks.toml"
 _HOST = settings_install.Host(
     name="gemini",
     settings=SETTINGS,
-    files={},
+    files={COMMAND: "command.toml"},
     notes=(
         "Gemini CLI names a project's hooks when it starts the next time. With its "
         "folder trust switched on, it runs them only in a folder that you trust.",

@@ -18,7 +18,7 @@ TEMPLATES = Path(__file__).resolve().parents[2] / "packaging" / "plugins"
 STATE = Path("/home/o'neil/.local/state/agentworks")
 ASK = "'/home/o'\\''neil/.local/state/agentworks/bin/ask'"
 FILES = {
-    gemini_install: [gemini_install.SETTINGS],
+    gemini_install: [gemini_install.SETTINGS, gemini_install.COMMAND],
     qwen_install: [qwen_install.SETTINGS, qwen_install.COMMAND],
     copilot_install: [
         copilot_install.HOOKS,
