@@ -20,6 +20,7 @@ const WAIT_LIMIT_S = 600; // a longer wait is nonsense
 const SILENCE_MS = 300; // of the bridge, before it asked for more
 const TYPED_SILENCE_MS = 2_000; // the same, when the person waits for an answer
 const GRACE_MS = 50; // for what arrived while the program itself stood still
+const LINGER_MS = 2_000; // for the bridge to close after the last word
 const PATH_LIMIT = 103; // bytes of an absolute path that a socket can have
 const FIRST_PAUSE_MS = 100; // before connecting again, doubled up to the last
 const LAST_PAUSE_MS = 5_000;
@@ -127,7 +128,7 @@ class Dialogue {
     this.socket.on("data", (chunk) => this.take(chunk));
     this.socket.on("error", () => this.settle(null));
     this.socket.on("close", () => this.settle(null));
-    this.socket.write(request, () => (this.isAsked = true));
+    this.socket.write(request, (error) => (this.isAsked = !error));
   }
 
   wait(forMs) {
@@ -141,6 +142,9 @@ class Dialogue {
 
   settle(text) {
     clearTimeout(this.timer);
+    // Whatever comes later is for nobody, and is not kept either.
+    this.socket?.removeAllListeners("data").resume();
+    this.received = Buffer.alloc(0);
     this.resolve(text);
     this.resolve = () => {};
   }
@@ -175,8 +179,11 @@ class Dialogue {
 
   /** The last word, if the request left whole: else it would be taken for its end. */
   end(word) {
-    if (this.socket && this.isAsked) this.socket.end(`AW1 ${word} 0\n`);
-    else this.close();
+    if (!this.socket || !this.isAsked) return this.close();
+    this.socket.end(`AW1 ${word} 0\n`);
+    // A bridge that stands still keeps neither the connection nor the program.
+    this.socket.unref();
+    setTimeout(() => this.close(), LINGER_MS).unref();
   }
 
   close() {
@@ -235,6 +242,7 @@ export class Route {
     socket.setEncoding("utf8");
     socket.on("connect", () => {
       socket.write(`AW1 route ${this.bridge.provider} ${this.sessionId} 0\n`);
+      this.isReady = true;
       this.send({ idle: this.isIdle });
     });
     socket.on("data", (chunk) => {
@@ -253,13 +261,15 @@ export class Route {
   openLater() {
     if (this.isClosed) return;
     this.socket = undefined;
+    this.isReady = false;
     this.timer = setTimeout(() => this.open(), this.pauseMs * (0.5 + Math.random() / 2));
     this.timer.unref();
     this.pauseMs = Math.min(this.pauseMs * 2, LAST_PAUSE_MS);
   }
 
   send(line) {
-    this.socket?.write(`${JSON.stringify(line)}\n`);
+    // Race: a line that is written while it connects would leave before the header.
+    if (this.isReady) this.socket.write(`${JSON.stringify(line)}\n`);
   }
 
   async take(line) {
