@@ -31,8 +31,8 @@ HAS_ONE_CHAT = True
 HAS_MANY_CHATS = False
 IS_IN_PROCESS = False
 TRIED = "Gemini CLI 0.61.0, offline"
-# 180 KB arrived whole at a turn's end and at a prompt: the host has no limit of its
-# own. It writes `<` and `>` of a prompt's context as entities, which this counts.
+# Its source (0.61.0) cuts nothing of it; more than this was not tried whole. It
+# writes `<` and `>` of a prompt's context as entities, which this counts.
 BUDGET = Budget("bytes", 64 * 1024)
 # Of a tool's result over 40,000 characters the middle goes to a file instead.
 RESULT_BUDGET = Budget("bytes", 30_000)
