@@ -54,14 +54,14 @@ _EVENTS: Mapping[str, HookEvent] = {
     "sessionEnd": HookEvent.SESSION_ENDED,
 }
 _PROGRAM = re.compile(r"copilot(-(linux|linuxmusl|darwin)-(x64|arm64))?")
-# The whole prompt that the host makes of a typed `/agentworks …`; what stands
-# between is the skill, whoever wrote it.
-_SKILL_PROMPT = re.compile(
+# How the prompt begins and ends that the host makes of a typed `/agentworks …`; what
+# stands between is the skill, whoever wrote it, and then what was typed.
+_SKILL_HEAD = re.compile(
     r'The user explicitly invoked the "/agentworks" skill\. [^\n]*\n\n'
-    r'<skill-context name="agentworks">\n.*?'
-    r"(?:\nARGUMENTS: (?P<arguments>.*))?\n</skill-context>\s*",
-    re.DOTALL,
+    r'<skill-context name="agentworks">\n'
 )
+_SKILL_END = "\n</skill-context>"
+_ARGUMENTS = "\nARGUMENTS: "
 
 
 class _Said(Struct, frozen=True, rename="camel"):
@@ -183,8 +183,11 @@ def _problem(said: _Said, event: HookEvent) -> str:
 
 def _typed(prompt: str) -> str:
     """The prompt as it was typed, where the host made a skill's text of one line."""
-    made = _SKILL_PROMPT.fullmatch(prompt)
-    arguments = "" if made is None else made["arguments"] or ""
-    if made is None or len(arguments.splitlines()) > 1:
+    head = _SKILL_HEAD.match(prompt)
+    inside = "" if head is None else prompt[head.end() :].rstrip()
+    if not inside.endswith(_SKILL_END):
+        return prompt
+    _, _, arguments = inside.removesuffix(_SKILL_END).partition(_ARGUMENTS)
+    if len(arguments.splitlines()) > 1:
         return prompt
     return f"/agentworks {arguments}".strip()

@@ -94,6 +94,13 @@ def test_anything_around_or_beside_it_is_no_command(change: object) -> None:
     assert not heard.prompt.startswith("/agentworks attach bob")
 
 
+def test_a_long_prompt_of_that_kind_is_read_at_once() -> None:
+    made = str(captured(MADE)["prompt"])
+    prompt = made.replace("\n</skill-context>", "\nARGUMENTS: a" * 200_000)
+
+    assert read(MADE, prompt=prompt).prompt == prompt
+
+
 @pytest.mark.parametrize(
     "changes",
     [
