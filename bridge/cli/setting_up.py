@@ -1,4 +1,4 @@
-"""Setting a project up for a provider: shown, agreed to, then written.
+"""Setting a project up for a provider, or taking that out: shown, agreed to, written.
 
 Promises that the person sees provider, folder and every changed line before
 anything is written in the project, also when --yes answered the question.
@@ -146,3 +146,31 @@ def _carried_out(
     if not is_trial:
         apply(plan)
     return plan
+
+
+def take_out(
+    invocation: Invocation, folder: Path, is_agreed: bool
+) -> tuple[SetUp, ...]:
+    """Take what `set_up` wrote out of this project, for every provider.
+
+    Raises Refused when the person says no and for a file that cannot be edited; then
+    nothing was written.
+    """
+    state, plugins = invocation.paths.state, assets.folder("plugins")
+    every = {
+        provider: installer.removal(folder, state, plugins)
+        for provider, installer in _INSTALLERS.items()
+    }
+    plans = {provider: plan for provider, plan in every.items() if plan.changes}
+    for provider, plan in plans.items():
+        click.echo(f"Taking {provider} out of {one_line(str(folder))}:", err=True)
+        click.echo(plan.diff(), err=True)
+    if plans and not is_agreed and not agree("Write this?", "--yes"):
+        raise Refused("declined", "You said no, so nothing was written.")
+    return tuple(_taken_out(provider, folder, plans[provider]) for provider in plans)
+
+
+def _taken_out(provider: str, folder: Path, plan: Plan) -> SetUp:
+    apply(plan)
+    changed = tuple(change.name for change in plan.changes)
+    return SetUp(provider, str(folder), changed, plan.notes)

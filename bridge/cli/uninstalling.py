@@ -1,21 +1,24 @@
 """`bridge uninstall`: the bridge ends here, and nothing of it can be used.
 
 Promises that the person hears what goes and what stays before anything does,
-that a stopped bridge is what is taken apart, and that messages go only with
---purge.
+that a stopped bridge is what is taken apart, that messages go only with --purge,
+and that with --project nothing but the project in the folder at hand changes.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import click
+import msgspec
 
 from bridge.cli import managed
 from bridge.cli.asker import require_person
 from bridge.cli.choosing import agree
 from bridge.cli.invocation import Invocation, verb
 from bridge.cli.present import advise, document, say
+from bridge.cli.setting_up import take_out
 from bridge.clock import SystemClock
 from bridge.core.visible import one_line
 from bridge.errors import BridgeError, Refused
@@ -29,14 +32,24 @@ from bridge.store.waiting import waiting
 
 @verb("uninstall")
 @click.option("--purge", is_flag=True, help="Remove messages, logs and programs too.")
+@click.option(
+    "--project",
+    "is_project",
+    is_flag=True,
+    help="Only take what attach wrote out of the project in this folder.",
+)
 @click.option("--yes", is_flag=True, help="Agree to what is shown.")
-def uninstall(invocation: Invocation, purge: bool, yes: bool) -> None:
+def uninstall(invocation: Invocation, purge: bool, is_project: bool, yes: bool) -> None:
     """Stop the bridge and leave no service or login of it.
 
     Sockets and lock go too. Messages are kept, and come after the next attach.
     With --purge they are removed; it says first how many no agent acknowledged.
+    With --project the bridge stays, and a project's own set-up is taken out.
     """
     require_person("the removal")
+    if is_project:
+        _from_project(invocation, purge, yes)
+        return
     paths = invocation.paths
     for line in _announced(paths, purge):
         click.echo(one_line(line, limit=4_000), err=True)
@@ -54,11 +67,28 @@ def uninstall(invocation: Invocation, purge: bool, yes: bool) -> None:
     advise(f"The bridge is uninstalled.{kept}")
 
 
+def _from_project(invocation: Invocation, purge: bool, yes: bool) -> None:
+    if purge:
+        raise click.UsageError("--purge is for the bridge itself, not for a project.")
+    folder = Path.cwd()
+    done = take_out(invocation, folder, yes)
+    if invocation.as_json:
+        document({"taken_out": msgspec.to_builtins(done)})
+        return
+    for each in done:
+        say(f"Took {each.provider} out of {one_line(each.folder, limit=4_000)}")
+        for note in each.notes:
+            advise(note)
+    if not done:
+        say(f"Nothing of this bridge is in {one_line(str(folder), limit=4_000)}")
+
+
 def _announced(paths: Paths, purge: bool) -> list[str]:
     lines = ["This stops the bridge and removes its service, sockets and logins."]
     lines.append(
         "Chats are detached until you attach them again; hooks and plugins in projects"
-        " stay, and do nothing."
+        " stay, and do nothing; `agentworks bridge uninstall --project` takes them out"
+        " of the project that it is typed in."
     )
     if purge:
         lines.append(
