@@ -11,6 +11,7 @@ its name, so that every `@` goes with the backslash before it that prevents that
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -27,6 +28,8 @@ BUDGET = Budget("utf16", 20_000)
 # Without O_NONBLOCK a FIFO in the file's place would block for ever.
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITABLE_BY_OTHERS = 0o022
+# After any other failure a part of the line may be in the file.
+_NOTHING_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class QwenInput:
@@ -95,6 +98,8 @@ def _problem(file: int) -> str:
         return "is no plain file"
     if present.st_uid != os.geteuid():
         return "belongs to another user"
+    if present.st_nlink != 1:
+        return "is known by more than one name"
     if present.st_mode & _WRITABLE_BY_OTHERS:
         return "can be written by others: chmod 600 makes it yours"
     if present.st_size and os.pread(file, 1, present.st_size - 1) != b"\n":
@@ -106,6 +111,9 @@ def _append(file: int, said: bytes) -> Reached:
     try:
         written = os.write(file, said)
     except OSError as error:
+        if error.errno not in _NOTHING_WRITTEN:
+            why = f"Qwen Code's input file failed ({error.strerror})."
+            return Reached(OfferOutcome.UNKNOWN, why, is_over=True)
         why = f"Qwen Code's input file took nothing ({error.strerror})."
         return Reached(OfferOutcome.NOT_EMITTED, why)
     if written < len(said):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,34 @@ async def test_a_link_a_fifo_a_folder_and_nothing_are_no_way(tmp_path: Path) -> 
         reached = await way(tmp_path / name).offer(parcel("x"))
         assert reached.outcome is OfferOutcome.NOT_EMITTED
     assert (tmp_path / "real").read_bytes() == b""
+
+
+async def test_a_file_with_a_second_name_is_no_way(path: Path) -> None:
+    """Who may write into its folder could have put another file of ours there."""
+    path.with_name("second").hardlink_to(path)
+
+    reached = await way(path).offer(parcel("hi"))
+
+    assert reached.outcome is OfferOutcome.NOT_EMITTED
+    assert "more than one name" in reached.reason
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize(("room", "outcome"), [(0, "not_emitted"), (7, "unknown")])
+async def test_a_file_that_takes_no_more_says_what_came_of_it(
+    path: Path, room: int, outcome: str
+) -> None:
+    limit, action = resource.RLIMIT_FSIZE, signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    before = resource.getrlimit(limit)
+    resource.setrlimit(limit, (room, before[1]))
+    try:
+        reached = await way(path).offer(parcel("hi"))
+    finally:
+        resource.setrlimit(limit, before)
+        signal.signal(signal.SIGXFSZ, action)
+
+    assert reached.outcome == outcome
+    assert path.stat().st_size == room
 
 
 async def test_the_line_of_another_program_is_not_broken_into(path: Path) -> None:
