@@ -159,6 +159,8 @@ def _checked(process: ProcessFacts, said: _File) -> Registration | None:
         return None
     if len(said.version) > host_json.WORD_LIMIT:
         return None
+    if said.cwd and not host_json.is_folder(said.cwd):
+        return None
     return Registration(
         session_id=said.session_id,
         version=said.version,

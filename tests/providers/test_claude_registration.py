@@ -102,6 +102,8 @@ def test_without_a_home_there_is_no_registration(
         {"sessionId": "two words"},
         {"sessionId": None},
         {"version": "9" * 65},
+        {"cwd": "project"},
+        {"cwd": "/pro\0ject"},
     ],
 )
 def test_a_file_about_another_process_or_with_a_wrong_field_is_none(
