@@ -105,6 +105,11 @@ def without_process(wants: Iterable[str]) -> tuple[str, ...]:
     return tuple(want for want in wants if not want.startswith("claude+session:"))
 
 
+def without_ways(wants: Iterable[str]) -> tuple[str, ...]:
+    """The wishes that hold on in a chat of another provider: no way of this one."""
+    return tuple(want for want in wants if _MARK not in want or want.startswith(_TMUX))
+
+
 def wishes(
     former: Sequence[str], chosen: Sequence[str] | None, *uris: str
 ) -> tuple[str, ...]:

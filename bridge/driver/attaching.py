@@ -82,9 +82,8 @@ async def attach(bridge: Bridge, wish: Wish) -> Attached:
         held = await _held_tokens(bridge, name)
         request = _request(bridge, wish, name, held)
         lease = await _asked(bridge, wish, request)
-        former = _former(bridge, lease.name, known)
-        queue = await _take_lease(bridge, wish, lease, held)
-        await _keep_wishes(bridge, queue, wish, former)
+        wants = _wants(wish, _former(bridge, lease.name, known))
+        queue = await _take_lease(bridge, wish, lease, held, wants)
         queue.hooks_heard |= _was_heard(bridge, wish)
         queue.native.is_closed = False
         await natives.look(bridge, queue)
@@ -105,21 +104,17 @@ def _former(
     return queue.record if queue is not None else None
 
 
-async def _keep_wishes(
-    bridge: Bridge, queue: AttachmentQueue, wish: Wish, former: Attachment | None
-) -> None:
-    """The person's wishes of now; a way that they do not name is used no more."""
+def _wants(wish: Wish, former: Attachment | None) -> tuple[str, ...]:
+    """The person's wishes of now."""
     kept = former.wants if former is not None else ()
+    if former is not None and former.provider != wish.provider:
+        kept = remotes.without_ways(kept)
     if former is not None and former.process_key != wish.key:
         kept = remotes.without_process(kept)
-    wants = remotes.wishes(kept, wish.wants, wish.native_remote, wish.tmux)
-    way = queue.native.way
-    is_as_before = former is not None and (wants, wish.key) == (
-        former.wants,
-        former.process_key,
-    )
-    if way is not None and not is_as_before:
-        await natives.drop(bridge, queue, way)
+    return remotes.wishes(kept, wish.wants, wish.native_remote, wish.tmux)
+
+
+async def _keep_wishes(queue: AttachmentQueue, wants: tuple[str, ...]) -> None:
     if wants != queue.record.wants:
         async with queue.turn:
             await queue.commit([SaveAttachment(replace(queue.record, wants=wants))])
@@ -191,25 +186,34 @@ def _held(wish: Wish, error: Refused) -> Refused:
 
 
 async def _take_lease(
-    bridge: Bridge, wish: Wish, lease: Lease, held: ChildTokens | None
+    bridge: Bridge,
+    wish: Wish,
+    lease: Lease,
+    held: ChildTokens | None,
+    wants: tuple[str, ...],
 ) -> AttachmentQueue:
     queue = bridge.roster.get(lease.attachment_id)
     if queue is None:
         await _keep_tokens(bridge, lease, held)
-        queue = bridge.new_queue(_record(bridge, wish, lease))
+        queue = bridge.new_queue(_record(bridge, wish, lease, wants))
         bridge.roster.add(queue)
     else:
         await _renew_tokens(bridge, queue, lease, held)
+    before = queue.record
     queue.others = tuple(
         RosterEntry(each.name, each.provider, each.purpose, each.connected)
         for each in lease.roster
     )
     at = bridge.clock.wall()
     try:
+        # Race: the chat is live from the next line on, and a hook of it or an
+        # extension looks for a way (test_who_wants_no_waking_is_never_live_without_it).
+        await _keep_wishes(queue, wants)
         is_held = await _bind(bridge, wish, lease, queue, at)
     finally:
         stepping.reopen_stream(bridge, queue)
         watch_process(bridge, wish.key)
+    await _drop_other_way(bridge, queue, before)
     if not is_held:
         await _supersede(bridge, queue, at)
     return queue
@@ -263,7 +267,22 @@ async def _keep_tokens(bridge: Bridge, lease: Lease, held: ChildTokens | None) -
         await bridge.leases.save(attachment_id, held)
 
 
-def _record(bridge: Bridge, wish: Wish, lease: Lease) -> Attachment:
+async def _drop_other_way(
+    bridge: Bridge, queue: AttachmentQueue, before: Attachment
+) -> None:
+    """What was found for other wishes, or in another process, is used no more."""
+    way, record = queue.native.way, queue.record
+    is_as_before = (record.wants, record.process_key) == (
+        before.wants,
+        before.process_key,
+    )
+    if way is not None and not is_as_before:
+        await natives.drop(bridge, queue, way)
+
+
+def _record(
+    bridge: Bridge, wish: Wish, lease: Lease, wants: tuple[str, ...]
+) -> Attachment:
     return Attachment(
         attachment_id=lease.attachment_id,
         agent_id=lease.agent_id,
@@ -278,6 +297,7 @@ def _record(bridge: Bridge, wish: Wish, lease: Lease) -> Attachment:
         created_at=bridge.clock.wall(),
         watermark=lease.offered_through,
         offered_through=lease.offered_through,
+        wants=wants,
     )
 
 

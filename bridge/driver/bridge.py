@@ -17,7 +17,7 @@ import trio
 from bridge.clock import Clock, rfc3339
 from bridge.core import quota, texts
 from bridge.core.effects import Save
-from bridge.core.records import Attachment, ProcessKey, Submission
+from bridge.core.records import Attachment, ProcessKey, Submission, Want
 from bridge.driver.link import Link
 from bridge.driver.queue import AttachmentQueue
 from bridge.driver.roster import Roster
@@ -156,6 +156,10 @@ class Bridge:
                 await trio.sleep(SAVE_AGAIN_S)
             else:
                 return
+
+    def lets_wake(self, queue: AttachmentQueue) -> bool:
+        """Does the person let messages start turns in this chat?"""
+        return self.may_wake and Want.NO_WAKE not in queue.record.wants
 
     def forget_chat(self, key: ProcessKey, session_id: str) -> None:
         """This session has ended in this process: its hooks speak no more."""

@@ -37,6 +37,7 @@ from bridge.driver import (
     stepping,
 )
 from bridge.driver.bridge import Bridge
+from bridge.driver.cutting_short import unless_stopped
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError, Refused
 from bridge.local.dialogue import HookDialogue, Outcome
@@ -44,13 +45,13 @@ from bridge.providers import process
 from bridge.providers.known import Provider, nothing_to_say, provider_named
 
 MAIL_WAIT_S = 2
-# A stop is over within seconds, whatever a host does with what was printed.
-STOP_WAIT_S = 2.0
 _OUTCOMES = {
     Outcome.PRINTED: OfferOutcome.EMITTED,
     Outcome.UNPRINTED: OfferOutcome.NOT_EMITTED,
     Outcome.UNKNOWN: OfferOutcome.UNKNOWN,
 }
+# Hosts start a session anew when they shorten a long one, often while its agent works.
+_IN_THE_MIDDLE = "compact"
 _IN_TURN = (HookEvent.PROMPT, HookEvent.TOOL_ENDED)
 _MAY_BE_TYPED = (HookEvent.PROMPT, HookEvent.COMMAND)
 # A slash command, a shell line, a note, a command of ours: as hosts mark them.
@@ -105,7 +106,7 @@ def _note_turn(queue: AttachmentQueue, said: HookInput) -> None:
     """Busy from a prompt on; idle again at the end of a turn that brought nothing."""
     if said.is_subagent:
         return
-    if said.event is HookEvent.SESSION_STARTED:
+    if said.event is HookEvent.SESSION_STARTED and said.source != _IN_THE_MIDDLE:
         queue.is_idle = True
     elif said.event in _IN_TURN and _reaches_model(said):
         queue.is_idle = False
@@ -113,7 +114,8 @@ def _note_turn(queue: AttachmentQueue, said: HookInput) -> None:
 
 async def _look(bridge: Bridge, queue: AttachmentQueue) -> None:
     """A native way may have come; where none has, the person may have to know."""
-    await natives.look(bridge, queue)
+    if not queue.native.looking.locked():  # a slow program is asked by one hook
+        await natives.look(bridge, queue)
     await noticing.look(bridge, queue)
 
 
@@ -324,18 +326,8 @@ async def _answered(
     bridge: Bridge, dialogue: HookDialogue, print_: Print
 ) -> OfferOutcome:
     """What came of the print; a stopping bridge does not wait long for the word."""
-    outcome = OfferOutcome.UNKNOWN
-    async with trio.open_nursery() as nursery:
-
-        async def give_up() -> None:
-            await bridge.stopping.wait()
-            await trio.sleep(STOP_WAIT_S)
-            nursery.cancel_scope.cancel()
-
-        nursery.start_soon(give_up)
-        outcome = _OUTCOMES[await dialogue.answer(print_)]
-        nursery.cancel_scope.cancel()
-    return outcome
+    said = await unless_stopped(bridge, dialogue.answer, print_)
+    return OfferOutcome.UNKNOWN if said is None else _OUTCOMES[said]
 
 
 # ---- a prompt, a typed command ------------------------------------------------------

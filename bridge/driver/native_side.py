@@ -20,13 +20,15 @@ class NativeSide:
 
     `is_closed`: a way refused something, so none is used before the next attach.
     `why` says in one plain sentence why there is none, where there could be one.
-    `parts` are the pieces of the offer that is out.
+    `parts` are the pieces of the offer that is out. `looking` is held by the one task
+    that looks for a way.
     """
 
     way: Way | None = None
     is_closed: bool = False
     why: str = ""
     parts: tuple[Part, ...] = ()
+    looking: trio.Lock = field(default_factory=trio.Lock)
     news: trio.Event = field(default_factory=trio.Event)
 
     def stir(self) -> None:

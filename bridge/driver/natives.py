@@ -15,10 +15,11 @@ import trio
 from bridge.core import loopguard, release
 from bridge.core.events import Admitted, Retracted, RouteFound
 from bridge.core.ids import MessageId, OfferId
-from bridge.core.records import OfferOutcome, Want
+from bridge.core.records import OfferOutcome, ProcessKey
 from bridge.core.routing import Parcel, Reached
 from bridge.driver import finding, noticing, offering, stepping
 from bridge.driver.bridge import Bridge
+from bridge.driver.cutting_short import unless_stopped
 from bridge.driver.queue import AttachmentQueue
 from bridge.errors import BridgeError
 from bridge.routes.way import Way
@@ -30,11 +31,8 @@ _TOLD = {
     OfferOutcome.NOT_EMITTED: "native_refused",
     OfferOutcome.UNKNOWN: "native_unknown",
 }
-
-
-def may_wake(bridge: Bridge, queue: AttachmentQueue) -> bool:
-    """Does the person let messages start turns in this chat?"""
-    return bridge.may_wake and Want.NO_WAKE not in queue.record.wants
+_STOPPED = Reached(OfferOutcome.UNKNOWN, "The bridge stopped meanwhile.")
+_TOO_SLOW = Reached(OfferOutcome.UNKNOWN, "The chat's program did not answer in time.")
 
 
 async def look(bridge: Bridge, queue: AttachmentQueue) -> None:
@@ -43,15 +41,29 @@ async def look(bridge: Bridge, queue: AttachmentQueue) -> None:
     To be called when a way may have come: after an attach, at a start, at each of
     its hooks, when an extension connects. Changes nothing else.
     """
-    if not _lacks_way(queue):
-        return
-    way, queue.native.why = None, ""
-    if may_wake(bridge, queue):
-        way = await finding.find(bridge, queue)
+    async with queue.native.looking:
+        while _lacks_way(queue):
+            wished = _wished(queue)
+            way, queue.native.why = None, ""
+            if bridge.lets_wake(queue):
+                way = await finding.find(bridge, queue)
+            # Race: an attach may have changed what the person wishes, or the chat's
+            # process (test_a_way_found_for_an_earlier_wish_is_not_used).
+            if _wished(queue) == wished:
+                await _take(bridge, queue, way)
+                return
+
+
+async def _take(bridge: Bridge, queue: AttachmentQueue, way: Way | None) -> None:
     if way is not None:
         await use(bridge, queue, way)
     elif _lacks_way(queue) and queue.record.native_route:
         await stepping.step(bridge, queue, RouteFound(bridge.clock.wall(), ""))
+
+
+def _wished(queue: AttachmentQueue) -> tuple[tuple[str, ...], ProcessKey]:
+    """What a way is found for, beside the session itself."""
+    return queue.record.wants, queue.record.process_key
 
 
 async def use(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
@@ -61,9 +73,19 @@ async def use(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
     if not _lacks_way(queue):
         return
     queue.native.way, queue.native.why = way, ""
-    await stepping.step(bridge, queue, RouteFound(bridge.clock.wall(), way.address))
+    try:
+        await stepping.step(bridge, queue, RouteFound(bridge.clock.wall(), way.address))
+    except BaseException:
+        # Nobody serves it (test_a_way_that_could_not_be_saved_is_found_again).
+        if queue.native.way is way:
+            queue.native.way = None
+        raise
     bridge.log.info("way_found", route=way.route, name=queue.record.name)
     bridge.start(_serve, bridge, queue, way)
+
+
+def _is_in_use(bridge: Bridge, queue: AttachmentQueue, way: Way) -> bool:
+    return queue.is_live and queue.native.way is way and bridge.lets_wake(queue)
 
 
 def _lacks_way(queue: AttachmentQueue) -> bool:
@@ -83,9 +105,7 @@ async def drop(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
 async def _serve(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
     """Offer what is due until the session ends or the way does."""
     try:
-        while (
-            queue.is_live and queue.native.way is way and not bridge.stopping.is_set()
-        ):
+        while _is_in_use(bridge, queue, way) and not bridge.stopping.is_set():
             # Race: what comes while we look must not be slept through, so the
             # event is taken first (test_what_comes_during_an_offer_goes_next).
             news = queue.native.news
@@ -113,6 +133,10 @@ async def _offer_due(bridge: Bridge, queue: AttachmentQueue, way: Way) -> bool:
         await drop(bridge, queue, way)
         return False
     await _ask_release(bridge, queue, occasion)
+    # Race: the person may have wished otherwise while others were asked
+    # (test_a_wish_that_comes_while_a_way_is_looked_at_is_heard).
+    if not _is_in_use(bridge, queue, way):
+        return False
     return await _offer(bridge, queue, way, occasion)
 
 
@@ -149,24 +173,26 @@ async def _withhold(
 async def _offer(
     bridge: Bridge, queue: AttachmentQueue, way: Way, occasion: offering.Occasion
 ) -> bool:
-    said: list[Reached] = []
+    handed, reached = OfferId(""), _TOO_SLOW
 
     async def emit(offer_id: OfferId, text: str) -> OfferOutcome:
+        nonlocal handed, reached
         offer = queue.offer_out
         nonce = offer.nonce if offer is not None else ""
         # The sign may come before the write returns.
         queue.guard = loopguard.handed(queue.guard, offer_id, nonce)
+        handed = offer_id
         parcel = Parcel(
             offer_id, queue.record.session_id, text, nonce, queue.native.parts
         )
-        reached = await way.offer(parcel)
-        said.append(reached)
+        reached = await unless_stopped(bridge, way.offer, parcel) or _STOPPED
         return reached.outcome
 
     outcome = await offering.make_offer(queue, occasion, bridge.clock, emit)
     if outcome is None:
         return False
-    reached = said[0] if said else Reached(OfferOutcome.UNKNOWN, "it took too long")
+    if reached.evidence == "native_queue":
+        await _admit(bridge, queue, handed)
     await _take_note(bridge, queue, way, reached)
     return True
 
@@ -188,22 +214,23 @@ async def _take_note(
     code = reached.told or _TOLD.get(reached.outcome)
     if code is not None and not reached.is_busy:
         bridge.tell_person(code, name)
-    if reached.evidence == "native_queue":
-        await _admit(bridge, queue)
     if reached.evidence == "seen":
         queue.guard = loopguard.seen(queue.guard)
-    is_no = reached.outcome is OfferOutcome.NOT_EMITTED and not reached.is_busy
-    if is_no or reached.told:
-        # It would be asked again and again with what it just refused.
+    # It would be asked again and again with what it just refused.
+    is_no = reached.outcome is OfferOutcome.NOT_EMITTED
+    if reached.told or (is_no and not reached.is_busy):
         queue.native.is_closed = True
-    if reached.is_over or queue.native.is_closed:
+    if reached.is_over or queue.native.is_closed or is_no:
         queue.native.why = reached.reason
         await drop(bridge, queue, way)
 
 
-async def _admit(bridge: Bridge, queue: AttachmentQueue) -> None:
-    """A native queue's own yes is an admission (the seeds' word)."""
-    handed = queue.guard.handed
+async def _admit(bridge: Bridge, queue: AttachmentQueue, handed: OfferId) -> None:
+    """A native queue's own yes is an admission (the seeds' word).
+
+    Race: the host may have shown the text already, so the guard does not say any
+    more what was handed (test_a_queues_yes_admits_what_it_took_and_nothing_else).
+    """
     at = bridge.clock.wall()
     async with queue.turn:
         rows = [row for row in queue.deliveries.values() if row.offer_id == handed]

@@ -1,7 +1,8 @@
 """A chat in a terminal pane is told to read its mailbox, where its person wished it.
 
-Promises that only an idle chat is typed to, in the pane that its own process runs
-in, once until what waited is gone; and that the sender learns of it as `typed`.
+Promises that only an idle chat is typed to that its person lets be woken, in the
+pane that its own process runs in, once until what waited is gone; and that the
+sender learns of it as `typed`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ TYPED = "typed"
 async def nudge(bridge: Bridge, queue: AttachmentQueue) -> bool:
     """Type the one line; False where no pane was named or it could not be done."""
     named = remotes.pane(queue.record.wants)
-    if named is None or not queue.is_idle:
+    if named is None or not queue.is_idle or not bridge.lets_wake(queue):
         return False
     rows = queue.in_state(DeliveryState.PENDING)
 

@@ -82,15 +82,18 @@ class Draft(Struct, frozen=True):
 
 
 def is_due(queue: AttachmentQueue, occasion: Occasion, at: float) -> bool:
-    """Is there anything at all to say to this session now?"""
+    """Is there anything to say to this session that is reason enough for an offer?
+
+    What only reminds of a message, or tells of a refusal, starts no turn by itself:
+    it goes along natively, or comes at the next turn's end
+    (test_an_unsure_message_starts_no_second_turn).
+    """
     if not queue.is_live or queue.offer_out is not None:
         return False
-    return bool(
-        _waiting(queue, occasion)
-        or setup.is_due(queue.record)
-        or queue.to_be_named(at)
-        or queue.refused_untold()
-    )
+    if _waiting(queue, occasion) or setup.is_due(queue.record):
+        return True
+    reminds = queue.to_be_named(at) or queue.refused_untold()
+    return bool(reminds) and not occasion.is_native
 
 
 async def make_offer(

@@ -1,7 +1,8 @@
 """What the monitor of a chat waits for: that mail is there, and nothing of its text.
 
 Promises that a watch ends within WATCH_S, tells of each waiting message at most
-once to whoever goes on from where the last answer ended, and moves no receipt.
+once to whoever goes on from where the last answer ended, and moves no receipt; and
+that a chat whose person wants no waking is not woken by its monitor either.
 """
 
 from __future__ import annotations
@@ -33,6 +34,14 @@ async def watch(
             "Leave --session out, or name the session of this very chat.",
             exit_code=EXIT_NOT_ALLOWED,
         )
+    if not bridge.lets_wake(queue):
+        raise Refused(
+            "no_wake",
+            "The person wants no message to start a turn in this chat, so its monitor "
+            "is told of none.",
+            "Messages come when a turn ends, and agent_message_read shows them.",
+            exit_code=EXIT_NOT_ALLOWED,
+        )
     with trio.move_on_after(WATCH_S):
         while queue.is_live and not bridge.stopping.is_set():
             # Race: what comes while we look must not be slept through
@@ -44,7 +53,7 @@ async def watch(
     return WatchReply(
         provider=queue.record.provider,
         is_live=queue.is_live and not bridge.stopping.is_set(),
-        waiting=_waiting(queue, after),
+        waiting=_waiting(queue, after) if bridge.lets_wake(queue) else (),
     )
 
 

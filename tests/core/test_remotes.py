@@ -16,6 +16,7 @@ from bridge.core.remotes import (
     parsed,
     wishes,
     without_process,
+    without_ways,
 )
 from tests.core.examples import ANY_TEXT
 
@@ -110,3 +111,10 @@ def test_a_pane_is_named_by_its_id_at_an_absolute_socket(
 ) -> None:
     with pytest.raises(ValueError, match=r"pane|path"):
         pane_want(socket, number)
+
+
+def test_in_another_providers_chat_no_way_of_this_one_is_wished() -> None:
+    pane = pane_want("/tmp/tmux-1000/default", "%3")
+    wants = ("no_wake", "claude+session:///a/sessions/1.json", pane, "unix:///run/c")
+
+    assert without_ways(wants) == ("no_wake", pane)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from bridge.core.effects import SaveAttachment
 from bridge.core.ids import SessionId
 from bridge.core.records import DeliveryState
-from bridge.driver import hooks, receiving
+from bridge.driver import cutting_short, hooks, receiving
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.local.connection import Connection
@@ -123,7 +123,7 @@ async def test_a_stopping_bridge_waits_two_seconds_for_the_word_of_a_hook(
         await wait_until(
             lambda: queue.in_state(DeliveryState.AMBIGUOUS), "an unsure message", 5
         )
-        assert hooks.STOP_WAIT_S <= trio.current_time() - begun < 3.9
+        assert cutting_short.STOP_WAIT_S <= trio.current_time() - begun < 3.9
 
 
 # ---- what was printed, and what the host says next -------------------------------

@@ -23,7 +23,7 @@ from tests.core.examples import BOB
 from tests.driver.desk import OCCASION, incoming, open_bridge
 from tests.fakes.ways import ScriptedWay
 
-ONE, TWO = incoming(1).message_id, incoming(2).message_id
+ONE, TWO, THREE = (incoming(number).message_id for number in (1, 2, 3))
 TOKENS = ChildTokens("con-1", "access", "refresh", 2_000_000_000.0)
 HELD = Reached(
     OfferOutcome.UNKNOWN, "The chat holds it.", is_over=True, told="native_held"
@@ -129,15 +129,18 @@ async def test_what_was_saved_and_perhaps_not_written_is_named_once(
         await restoring.restore(bridge)
         (queue,) = bridge.roster
         await natives.use(bridge, queue, way)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert way.parcels == [], "it may have started a turn already"
+        await bring(bridge, queue, 2)
         await way.until(1)
         await queue.wait_for_offer()
-        await bring(bridge, queue, 2)
+        await bring(bridge, queue, 3)
         await way.until(2)
         await queue.wait_for_offer()
 
         named, later = way.parcels
-        assert [part.key for part in named.parts] == ["head", "foot"]
+        assert [part.key for part in named.parts] == ["head", TWO, "foot"]
         assert f"{ONE} may not have reached you" in named.text
-        assert [part.key for part in later.parts] == ["head", TWO, "foot"]
+        assert [part.key for part in later.parts] == ["head", THREE, "foot"]
         assert ONE not in later.text
         assert states(queue)[ONE] is DeliveryState.AMBIGUOUS

@@ -9,15 +9,17 @@ import trio
 import trio.testing
 from msgspec.structs import replace
 
+from bridge.core import loopguard
 from bridge.core.effects import SaveAttachment
 from bridge.core.events import Admitted, ServerReplaced
+from bridge.core.naming import SILENT_AFTER_S
 from bridge.core.records import Attachment, DeliveryState, OfferOutcome, Want
-from bridge.core.routing import Reached
+from bridge.core.routing import Parcel, Reached
 from bridge.driver import natives, offering, receiving, stepping
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from tests.core.examples import BOB
-from tests.driver.desk import OCCASION, Route, incoming, open_bridge
+from tests.driver.desk import OCCASION, Route, advance, incoming, open_bridge
 from tests.fakes.ways import ScriptedWay
 
 INTRODUCED = replace(BOB, setup_at=1.0, guidance_at=1_790_000_000.0)
@@ -157,10 +159,71 @@ async def test_what_may_have_gone_is_unsure_and_never_goes_again(
         await queue.wait_for_offer()
         await settled()
 
-        # It is named once, natively, and not repeated.
         assert states(queue) == {ONE: DeliveryState.AMBIGUOUS}
-        assert ONE not in [part.key for each in way.parcels[1:] for part in each.parts]
+        assert len(way.parcels) == 1
         assert len(bridge.told) == 1
+
+
+@pytest.mark.parametrize("outcome", [EMITTED, UNKNOWN])
+async def test_an_unsure_message_starts_no_second_turn(
+    tmp_path: Path, outcome: OfferOutcome
+) -> None:
+    way, route = ScriptedWay(outcome), Route(EMITTED)
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        await natives.use(bridge, queue, way)
+        await bring(bridge, queue, 1)
+        await way.until(1)
+        await queue.wait_for_offer()
+        advance(bridge, SILENT_AFTER_S + 1)
+        queue.native.stir()
+        await settled()
+        assert queue.to_be_named(bridge.clock.wall())
+        assert len(way.parcels) == 1
+
+        await offering.make_offer(queue, OCCASION, bridge.clock, route.emit)
+        assert f"{ONE} may not have reached you" in route.texts[0]
+
+
+async def test_a_queues_yes_admits_what_it_took_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+
+        class Quick(ScriptedWay):
+            """Its chat shows the text before the queue's yes is heard."""
+
+            async def offer(self, parcel: Parcel) -> Reached:
+                await bring(bridge, queue, 2)
+                queue.guard = loopguard.seen(queue.guard)
+                return await super().offer(parcel)
+
+        way = Quick(Reached(EMITTED, evidence="native_queue", is_over=True))
+        await natives.use(bridge, queue, way)
+        await bring(bridge, queue, 1)
+        await way.until(1)
+        await settled()
+
+        assert states(queue) == {
+            ONE: DeliveryState.ADMITTED,
+            TWO: DeliveryState.PENDING,
+        }
+
+
+async def test_what_a_way_takes_no_more_of_is_not_asked_again_and_again(
+    tmp_path: Path,
+) -> None:
+    busy = Reached(NOT_EMITTED, "it is at work", is_busy=True)
+    way = ScriptedWay(*[busy] * 9)
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge, BOB)
+        await natives.use(bridge, queue, way)
+        await way.until(1)
+        await settled()
+
+        assert len(way.parcels) == 1
+        assert queue.record.setup_at is None
 
 
 async def test_a_native_queues_own_yes_is_an_admission(tmp_path: Path) -> None:
@@ -229,7 +292,7 @@ async def test_who_wants_no_waking_has_no_way(tmp_path: Path, wish: str) -> None
         bridge.may_wake = wish != "setting"
         queue = await attached(bridge, replace(INTRODUCED, wants=wants))
 
-        assert not natives.may_wake(bridge, queue)
+        assert not bridge.lets_wake(queue)
         await natives.look(bridge, queue)
         assert queue.native.way is None
 

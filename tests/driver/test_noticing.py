@@ -20,6 +20,8 @@ from tests.fakes.ways import ScriptedWay
 
 __all__ = ["codex"]
 
+BEGINS = {"hook_event_name": "SessionStart"}
+
 
 class Screen(Desktop):
     """A desktop that keeps what it is to show."""
@@ -90,6 +92,33 @@ async def test_a_busy_chat_is_not_told_of(tmp_path: Path, codex: Codex) -> None:
         await printed(queue, stop)
         await bring(bridge, queue, 3)
         assert screen.shown == [], "the turn goes on with what was printed"
+
+
+async def test_a_chat_that_is_shortened_at_work_is_not_told_of(
+    tmp_path: Path, codex: Codex
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue, screen = await codex.attached(bridge), screen_of(bridge)
+        await say(bridge, codex, PROMPT)
+        await say(bridge, codex, BEGINS, source="compact")
+        await bring(bridge, queue, 1)
+        assert screen.shown == []
+
+        await say(bridge, codex, BEGINS, source="resume")
+        await settled()
+        assert len(screen.shown) == 1
+
+
+async def test_a_program_that_answers_slowly_is_asked_by_one_hook_at_a_time(
+    tmp_path: Path, codex: Codex
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await codex.attached(bridge)
+        async with queue.native.looking:
+            await say(bridge, codex, PROMPT)
+            await settled()
+
+            assert queue.native.looking.statistics().tasks_waiting == 0
 
 
 async def test_what_a_turns_end_may_not_bring_is_told_of(

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from bridge.core.effects import SaveAttachment
-from bridge.core.records import DeliveryState
+from bridge.core.records import DeliveryState, Want
 from bridge.core.remotes import pane_want
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
@@ -96,3 +96,21 @@ async def test_without_the_wish_nothing_is_typed(
         await wait_until(lambda: screen.shown, "a notification", 10)
 
         assert LINE not in terminal.screen()
+
+
+@pytest.mark.parametrize("wish", ["setting", "want"])
+async def test_who_wants_no_waking_is_not_typed_to(
+    tmp_path: Path, terminal: Terminal, wish: str
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue, screen = await attached(bridge, terminal), screen_of(bridge)
+        if wish == "want":
+            wants = (*queue.record.wants, Want.NO_WAKE.value)
+            queue.record = replace(queue.record, wants=wants)
+        bridge.may_wake = wish != "setting"
+
+        await bring(bridge, queue, 1)
+        await wait_until(lambda: screen.shown, "a notification", 10)
+
+        assert LINE not in terminal.screen()
+        assert queue.unsent_receipts() == []

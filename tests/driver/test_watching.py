@@ -8,8 +8,10 @@ import msgspec
 import pytest
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from bridge.core.events import Detach
+from bridge.core.records import Want
 from bridge.driver import receiving, stepping, watching
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
@@ -87,3 +89,20 @@ async def test_another_session_than_the_callers_own_is_refused(tmp_path: Path) -
         with pytest.raises(Refused, match="another chat") as refused:
             await watching.watch(bridge, queue, "another", 0)
         assert refused.value.code == "other_session"
+
+
+@pytest.mark.parametrize("wish", ["setting", "want"])
+async def test_who_wants_no_waking_is_not_woken_by_a_monitor(
+    tmp_path: Path, wish: str
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge)
+        await receiving.receive(bridge, queue, incoming(1), 1000.0)
+        if wish == "want":
+            queue.record = replace(queue.record, wants=(Want.NO_WAKE.value,))
+        bridge.may_wake = wish != "setting"
+
+        with pytest.raises(Refused) as refused:
+            await watch(bridge, queue)
+
+        assert refused.value.code == "no_wake"

@@ -51,6 +51,19 @@ async def test_wishes_go_with_a_name_that_moves(tmp_path: Path) -> None:
         assert moved.record.wants == ("no_wake",)
 
 
+async def test_a_way_into_one_program_does_not_go_with_a_name_to_another(
+    tmp_path: Path,
+) -> None:
+    async with open_house(tmp_path) as (bridge, _):
+        wanted = replace(wish("one", "bob"), native_remote=REMOTE, wants=("mid_turn",))
+        first = await attach(bridge, wanted)
+        await stepping.step(bridge, first, ProcessGone(bridge.clock.wall()))
+
+        moved = await attach(bridge, replace(wish("two", "bob"), provider="claude"))
+
+        assert moved.record.wants == ("mid_turn",)
+
+
 async def test_wishes_are_there_after_a_restart(tmp_path: Path) -> None:
     async with open_house(tmp_path) as (bridge, _):
         await attach(bridge, replace(wish("one", "bob"), wants=("mid_turn",)))
