@@ -92,6 +92,7 @@ class ProviderFound(Struct, frozen=True):
     one process of it serves many chats, so that the process alone tells nothing.
     `is_in_process`: its hooks are code inside of that very process. `is_editor`: its
     terminals are the person's too, so that below them only a mark tells its agents.
+    `is_unmarked`: what its agents start carries no mark of it.
     """
 
     provider: str
@@ -101,6 +102,7 @@ class ProviderFound(Struct, frozen=True):
     has_many_chats: bool = False
     is_in_process: bool = False
     is_editor: bool = False
+    is_unmarked: bool = False
 
 
 class Evidence(Struct, frozen=True):
@@ -287,8 +289,10 @@ def _is_nested(found: ProviderFound, evidence: Evidence) -> bool:
     """True unless nothing above the provider speaks of another agent.
 
     A program that starts itself anew (Codex's terminal and its daemon) is one
-    program; an agent that starts one leaves its mark in that one's environment. An
-    editor above is the person's own terminal unless a mark says otherwise.
+    program; an agent that starts one leaves its mark in that one's environment.
+    Without marks nobody can tell the two apart, and the shell between may have put
+    the program in its own place. An editor above is the person's own terminal
+    unless a mark says otherwise.
     """
     if evidence.marks_at(found.at) is None:
         return True
@@ -298,7 +302,8 @@ def _is_nested(found: ProviderFound, evidence: Evidence) -> bool:
     for other in evidence.found[1:]:
         if other.is_editor:
             continue
-        if other.provider != found.provider or other.at != own + 1:
+        is_itself = other.provider == found.provider and other.at == own + 1
+        if not is_itself or found.is_unmarked:
             return True
         own = other.at
     return False

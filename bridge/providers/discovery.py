@@ -121,6 +121,7 @@ def _found(ancestry: Ancestry, is_script: IsScript) -> Iterable[ProviderFound]:
                 has_many_chats=provider.HAS_MANY_CHATS,
                 is_in_process=provider.IS_IN_PROCESS,
                 is_editor=name == cursor.NAME and cursor.is_app(facts),
+                is_unmarked=not provider.MARKS,
             )
 
 

@@ -182,6 +182,19 @@ def test_a_program_that_an_agent_started_is_nested(
     assert caller.is_nested is nested
 
 
+def test_a_program_that_leaves_no_mark_below_itself_may_be_its_agents() -> None:
+    """The shell that an agent starts a program with often becomes that program."""
+    facts = evidence("ask", "codex", "codex", "bash")
+    found = tuple(replace(each, is_unmarked=True) for each in facts.found)
+    caller = hook_caller("codex", replace(facts, found=found))
+    alone = hook_caller("codex", replace(facts, found=found[:1]))
+
+    assert isinstance(caller, HookCaller)
+    assert caller.is_nested
+    assert isinstance(alone, HookCaller)
+    assert not alone.is_nested
+
+
 # ---- commands ----------------------------------------------------
 
 
