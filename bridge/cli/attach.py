@@ -138,14 +138,33 @@ def _chosen(wish: Wish, prepared: PrepareReply) -> tuple[SessionRow, ...]:
     """The sessions to attach; none where only the project is to be set up."""
     if wish.native_pid or wish.session:
         return (_named(wish, prepared.sessions),)
+    if kept := _changed_by_name(wish, prepared.sessions):
+        return kept
     free = [row for row in prepared.sessions if not row.attached_as]
     here = [row for row in free if _is_in(wish.folder, row)]
     if wish.is_trial or not free or (wish.is_agreed and len(here) < 2):
         # A yes is given in this folder: a chat of another one is chosen by hand.
         return tuple(here)
     lines = [_line(row, [each.provider for each in free]) for row in free]
-    places = choose("Which chat?", lines, may_take_all=not wish.name)
-    return tuple(free[place] for place in places)
+    places = choose(
+        "Which chat?", lines, may_take_all=not wish.name, otherwise=_no_chat(wish, free)
+    )
+    return tuple(free[place] for place in places if place < len(free))
+
+
+def _changed_by_name(wish: Wish, found: Sequence[SessionRow]) -> tuple[SessionRow, ...]:
+    """The chat that has this name already, where only its ways are to change."""
+    is_change = wish.wants is not None or wish.native_remote or wish.tmux
+    if not wish.name or not is_change:
+        return ()
+    return tuple(row for row in found if row.attached_as == wish.name)
+
+
+def _no_chat(wish: Wish, free: Sequence[SessionRow]) -> str:
+    """The last line of the list where every chat is of another folder."""
+    if any(not row.folder or _is_in(wish.folder, row) for row in free):
+        return ""
+    return f"none of these: only set up {_shown(str(wish.folder))}"
 
 
 def _line(row: SessionRow, providers: Sequence[str]) -> str:
@@ -287,7 +306,8 @@ def _finish(
     for reply in attached:
         is_script = reply.provider == "script"
         client = shlex.quote(str(invocation.paths.bin / "ask")) if is_script else ""
-        say(texts.attached(reply.name, reply.route, client=client))
+        is_again = any(row.attached_as == reply.name for row in rows)
+        say(texts.attached(reply.name, reply.route, is_again=is_again, client=client))
         for note in reply.notes:
             say(one_line(note))
     for each in done:

@@ -20,11 +20,15 @@ _TRIES = 3
 
 
 def choose(
-    question: str, lines: Sequence[str], may_take_all: bool = False
+    question: str,
+    lines: Sequence[str],
+    may_take_all: bool = False,
+    otherwise: str = "",
 ) -> tuple[int, ...]:
     """The places of the chosen lines; all of them only as `all N`, with their count.
 
-    With arrow keys or numbers; where the screen is no such terminal, with numbers.
+    `otherwise` is one more line, which is never one of all. With arrow keys or
+    numbers; where the screen is no such terminal, with numbers.
     Raises Refused (exit 2) without a terminal or after three useless answers, and
     click.Abort when the person gives it up.
     """
@@ -32,16 +36,17 @@ def choose(
     from bridge.cli import picking  # only who is asked pays for it
 
     if picking.can_draw():
-        return picking.pick(question, lines, may_take_all)
-    for number, line in enumerate(lines, 1):
+        return picking.pick(question, lines, may_take_all, otherwise)
+    shown = [*lines, *filter(None, [otherwise])]
+    for number, line in enumerate(shown, 1):
         click.echo(f"  {styled(str(number), bold=True)}  {one_line(line)}", err=True)
     everything = f", or: all {len(lines)}" if may_take_all and len(lines) > 1 else ""
-    hint = f"{question} (1 to {len(lines)}{everything})"
+    hint = f"{question} (1 to {len(shown)}{everything})"
     for _ in range(_TRIES):
         said = click.prompt(hint, err=True).strip().lower()
         if everything and said == f"all {len(lines)}":
             return tuple(range(len(lines)))
-        if said.isdecimal() and 1 <= int(said) <= len(lines):
+        if said.isdecimal() and 1 <= int(said) <= len(shown):
             return (int(said) - 1,)
         click.echo("That is none of them.", err=True)
     raise Refused(

@@ -33,11 +33,13 @@ _TYPED_LIMIT = 16
 class Picker:
     """What is marked and typed so far; `chosen` once the choice is made.
 
-    `is_over` with nothing chosen: given up.
+    `is_over` with nothing chosen: given up. `has_more`: one line after the `count`
+    ones can be chosen too, and is never one of all.
     """
 
-    def __init__(self, count: int, may_take_all: bool) -> None:
-        self.count = count
+    def __init__(self, count: int, may_take_all: bool, has_more: bool = False) -> None:
+        self.count = count + has_more
+        self.of_all = count
         self.marked = 0
         self.typed = ""
         self.chosen: tuple[int, ...] = ()
@@ -77,7 +79,7 @@ class Picker:
         if place is not None:
             self.chosen = (place,)
         elif self.everything and self.typed.lower().strip() == self.everything:
-            self.chosen = tuple(range(self.count))
+            self.chosen = tuple(range(self.of_all))
         self.is_over = bool(self.chosen)
         self.is_wrong = not self.chosen
         self.typed = self.typed if self.chosen else ""
@@ -89,9 +91,12 @@ def can_draw() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty() and not is_plain
 
 
-def pick(question: str, lines: Sequence[str], may_take_all: bool) -> tuple[int, ...]:
+def pick(
+    question: str, lines: Sequence[str], may_take_all: bool, otherwise: str = ""
+) -> tuple[int, ...]:
     """The places of the chosen lines; raises click.Abort when it was given up."""
-    picker = Picker(len(lines), may_take_all)
+    picker = Picker(len(lines), may_take_all, bool(otherwise))
+    lines = [*lines, *filter(None, [otherwise])]
     with _keys() as keys:
         drawn = _draw(picker, question, lines, 0)
         for key in keys:

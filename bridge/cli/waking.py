@@ -46,7 +46,7 @@ def test(invocation: Invocation, name: str, is_agreed: bool) -> None:
         raise Refused(
             "no_name",
             "A wake test needs the name of one chat, so nothing was sent.",
-            "Give it: agentworks agents --test-wake NAME",
+            "Give it: agentworks agents NAME --test-wake",
             exit_code=EXIT_USAGE,
         )
     shown = one_line(name)

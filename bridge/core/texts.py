@@ -55,9 +55,12 @@ def wake_notice(provider: str, mode: str = "") -> str:
     """
     own = "approvals and sandbox" if provider == "codex" else "permissions"
     now = f" (now: {label(mode)})" if mode else ""
+    how = f"type in the chat: {chat_word(provider)} attach --no-wake"
+    if provider == "agy":  # its chats have no command of ours
+        how = "run: agentworks attach NAME --no-wake"
     return (
         f"Messages may start turns in this chat by themselves, under its own {own}"
-        f"{now}. To have them wait until a turn ends: agentworks attach --no-wake"
+        f"{now}. To have them wait until a turn ends, {how}"
     )
 
 

@@ -360,6 +360,42 @@ def test_a_yes_never_chooses_a_chat_of_another_folder(
     assert "/agentworks attach bob" in ran.out
 
 
+def test_chats_of_other_folders_do_not_keep_this_one_from_being_set_up(
+    run: Run,
+    person: FakeDaemon,
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    person.replies["prepare"]["sessions"] = [SESSION | {"folder": str(elsewhere)}]
+
+    with typed(monkeypatch, "2\ny\n"):
+        ran = run("attach", "--provider", "claude")
+
+    assert ran.exit_code == 0, ran.err
+    assert "2  none of these: only set up" in ran.err
+    assert [request["verb"] for request in person.asked] == ["prepare"]
+    assert list(elsewhere.iterdir()) == []
+    assert (project / SETTINGS).exists()
+
+
+def test_a_wish_goes_to_the_chat_that_has_the_name(
+    run: Run, person: FakeDaemon, project: Path
+) -> None:
+    other = SESSION | {"session_id": "s-2", "folder": str(project)}
+    named = SESSION | {"folder": str(project), "attached_as": "bob"}
+    person.replies["prepare"]["sessions"] = [other, named]
+
+    ran = run("attach", "bob", "--no-wake", "--yes")
+
+    assert ran.exit_code == 0, ran.err
+    asked = [request for request in person.asked if request["verb"] == "attach"]
+    assert [request["session_id"] for request in asked] == ["s-1"]
+    assert "Attached again as bob" in ran.out
+
+
 def test_without_a_provider_on_path_it_is_to_be_named(
     run: Run, person: FakeDaemon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -28,6 +28,18 @@ def pressed(count: int, *keys: bytes, may_take_all: bool = True) -> Picker:
     return picker
 
 
+def test_the_line_beside_the_list_is_chosen_alone_and_is_none_of_all() -> None:
+    picker = Picker(2, True, has_more=True)
+    for key in [*letters("all 2"), ENTER]:
+        picker.press(key)
+    last = Picker(2, True, has_more=True)
+    for key in [UP, ENTER]:
+        last.press(key)
+
+    assert picker.chosen == (0, 1)
+    assert last.chosen == (2,)
+
+
 def letters(text: str) -> list[bytes]:
     return [character.encode() for character in text]
 

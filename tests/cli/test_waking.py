@@ -77,7 +77,7 @@ def test_a_name_is_needed(run: Run, trial: FakeDaemon) -> None:
     ran = run("agents", "--test-wake", "--yes")
 
     assert ran.exit_code == 2
-    assert "--test-wake NAME" in ran.err
+    assert "agents NAME --test-wake" in ran.err
     assert trial.asked == []
 
 

@@ -34,6 +34,7 @@ def test_what_a_native_wake_runs_under_is_said() -> None:
         texts.wake_notice("claude"),
         texts.wake_notice("claude", "acceptEdits"),
         texts.wake_notice("codex"),
+        texts.wake_notice("agy"),
     ]
     text = "\n".join(notices)
 
