@@ -9,6 +9,7 @@ what is in them.
 from __future__ import annotations
 
 import ipaddress
+import re
 import shlex
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -24,6 +25,9 @@ EMBEDDED = "embedded"
 """The word for the server that the bridge itself hosts."""
 
 _FILE_LIMIT = 64 * 1024  # bytes
+
+# Where a field of ours is not right, in msgspec's words; never what it holds.
+_PLACE = re.compile(r" - at `\$\.([a-z_.]+)`$")
 
 Shape = TypeVar("Shape", "Settings", "ParentLogin")
 
@@ -149,17 +153,20 @@ def _load(file: Path, shape: type[Shape]) -> Shape | None:
         # Not "from error": its text may quote what is in the file.
         raise Refused(
             "bad_settings",
-            f"{file} cannot be used: {_kind_of(error)}.",
+            f"{file} cannot be used: {_kind_of(error, shape)}.",
             f"Mend it, or move it away: mv {place} {place}.old",
             exit_code=EXIT_CONFIG,
         ) from None
 
 
-def _kind_of(error: Exception) -> str:
+def _kind_of(error: Exception, shape: type[Struct]) -> str:
     if isinstance(error, msgspec.ValidationError):
-        if "unknown field" in str(error):
-            return "it has a field that this version does not know"
-        return "a field is missing or of the wrong kind"
+        where = _PLACE.search(str(error))
+        place = f" ({where[1]})" if where else ""
+        if "unknown field" not in str(error):
+            return f"a field is missing or of the wrong kind{place}"
+        known = place or f" (it knows {', '.join(shape.__struct_fields__)})"
+        return f"it has a field that this version does not know{known}"
     return "it is not JSON"
 
 

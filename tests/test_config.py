@@ -106,6 +106,24 @@ def test_a_file_that_is_not_settings_is_refused_unquoted(
     assert file.read_bytes() == content
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"wake":"sometimes"}', "wrong kind (wake)"),
+        (b'{"credentials":{"access_token":5}}', "(credentials.access_token)"),
+        (b'{"wakes":"never"}', "does not know (it knows server, credentials, wake,"),
+        (b'{"credentials":{"access_token":"a","b":1}}', "not know (credentials)"),
+    ],
+)
+def test_the_place_of_what_is_wrong_is_named(
+    tmp_path: Path, content: bytes, words: str
+) -> None:
+    with pytest.raises(Refused) as caught:
+        load_settings(write(tmp_path / "config.json", content))
+
+    assert words in caught.value.sentence()
+
+
 def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "config.json", b"{}")
     file.chmod(0o640)
