@@ -44,6 +44,10 @@ def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
         notes=(
             "A Claude Code chat that is open already sees the plugin after "
             "/reload-plugins.",
+            "Claude Code asks you before its agent sends or acknowledges a message, "
+            "also in a turn that a message started. To allow it all, put "
+            '"mcp__plugin_agentworks_messages" into permissions.allow of '
+            f"{SETTINGS} yourself.",
             f"{SETTINGS} names a folder of this computer: keep it out of commits.",
         ),
     )

@@ -40,8 +40,9 @@ _SERVER = "agentworks"
 _NOTES = (
     "Codex runs new hooks only in a folder that you trust and after you trusted "
     "them: it asks at its next start, or type /hooks.",
-    "Codex asks you before each message that an agent sends. To allow them all, put "
-    f"this line below [{_SERVERS}.{_SERVER}] in {CONFIG} yourself: "
+    "Codex asks you before its agent sends or acknowledges a message, also in a turn "
+    "that a message started. To allow it all, put this line below "
+    f"[{_SERVERS}.{_SERVER}] in {CONFIG} yourself: "
     'default_tools_approval_mode = "approve"',
     f"{HOOKS} and {CONFIG} name files of this computer: keep them out of commits.",
 )

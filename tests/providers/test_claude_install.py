@@ -191,3 +191,10 @@ def test_the_messaging_skill_says_every_fact_in_its_own_words(tmp_path: Path) ->
     assert front_matter(skill)["name"] == "agent-messages"
     for fact in FACTS:
         assert fact.sentence in skill, fact.key
+
+
+def test_the_person_is_told_of_reloading_approval_and_commits(tmp_path: Path) -> None:
+    notes = " ".join(plan(tmp_path).notes)
+
+    for word in ("/reload-plugins", "permissions.allow", "commits"):
+        assert word in notes
