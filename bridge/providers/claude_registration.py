@@ -71,6 +71,10 @@ class _Key(Struct, frozen=True, rename="camel"):
     peer_token: str
     proc_start: str
 
+    def __repr__(self) -> str:
+        """Never the token."""
+        return f"_Key(proc_start={self.proc_start!r})"
+
 
 class _File(Struct, frozen=True, rename="camel"):
     pid: int
