@@ -48,7 +48,7 @@ async def test_an_offer_is_one_line_after_what_is_there(path: Path) -> None:
     assert way(path).address == f"qwen+input://{path}"
 
 
-@given(st.text())
+@given(st.text() | st.text(alphabet="\\@a"))
 def test_a_line_is_ascii_and_names_no_file_of_the_host(text: str) -> None:
     """The host reads a file into the prompt after each `@` without a backslash."""
     said = line(text)
@@ -57,7 +57,7 @@ def test_a_line_is_ascii_and_names_no_file_of_the_host(text: str) -> None:
     assert said.count(b"\n") == 1
     heard = json.loads(said)["text"]
     assert all(heard[place - 1 : place] == "\\" for place in _places(heard, "@"))
-    assert heard.replace("\\@", "@") == text.replace("\\@", "@")
+    assert heard.replace("\\@", "@") == text
 
 
 def _places(text: str, letter: str) -> list[int]:
