@@ -97,7 +97,8 @@ def _announced(paths: Paths, purge: bool) -> list[str]:
         )
         lines.append(
             "A project of Codex then starts with a warning, until the agentworks block"
-            " is taken out of its .codex/config.toml."
+            " is taken out of its .codex/config.toml. A Claude Code chat that is open"
+            " now shows a failed hook at each turn, until it is opened anew."
         )
     return lines
 
