@@ -27,9 +27,11 @@ from bridge.core.visible import one_line
 from bridge.errors import EXIT_USAGE, Refused
 from bridge.local.replies import AttachReply, PrepareReply, SessionRow
 from bridge.local.requests import Attach, Prepare, Wants
+from bridge.providers.scope import Scope, home_of, require_usual_place
 
 _ATTACH_S = 30.0
 _KNOWN = ", ".join((*PROGRAMS, "script"))
+_ANYWHERE = "here: start one in any of your projects"
 
 
 class Wish(Struct, frozen=True):
@@ -46,6 +48,7 @@ class Wish(Struct, frozen=True):
     native_remote: str = ""
     wants: Wants | None = None
     tmux: str = ""
+    scope: Scope = Scope.PROJECT
 
 
 @verb("attach")
@@ -60,6 +63,7 @@ class Wish(Struct, frozen=True):
 @click.option("--mid-turn", is_flag=True, help="Mail may come after a tool call too.")
 @click.option("--no-wake", is_flag=True, help="No message may start a turn.")
 @click.option("--usual", is_flag=True, help="End what was chosen so before.")
+@click.option("--global", "is_global", is_flag=True, help="For all your projects.")
 @click.option("--yes", is_flag=True, help="Agree to what is shown.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 def attach(
@@ -71,6 +75,7 @@ def attach(
     native_pid: int,
     native_remote: str,
     tmux: str,
+    is_global: bool,
     yes: bool,
     dry_run: bool,
     **wishes: bool,
@@ -79,7 +84,8 @@ def attach(
 
     Other agents can then write to it.
     The chat's project is set up first: what would be written is shown, and asked
-    for. Without a chat in sight, this folder is set up.
+    for. Without a chat in sight, this folder is set up. With --global it is your whole
+    account instead, for one provider.
     """
     wish = Wish(
         name,
@@ -93,19 +99,14 @@ def attach(
         native_remote,
         _wants(**wishes),
         tmux,
+        Scope.ACCOUNT if is_global else Scope.PROJECT,
     )
     prepared = invocation.ask_for(PrepareReply, _prepare(wish))
     if prepared.caller == "own":
         _finish(invocation, wish, prepared.sessions, (), _own(invocation, wish))
         return
     rows = _chosen(wish, prepared)
-    done = set_up(
-        invocation,
-        _projects(wish, rows),
-        wish.is_agreed,
-        wish.is_trial,
-        is_mid_turn="mid_turn" in (wish.wants or ()),
-    )
+    done = _set_up(invocation, wish, rows)
     _say_what_wakes(wish, rows)
     attached = () if wish.is_trial else _attach(invocation, wish, rows)
     _finish(invocation, wish, rows, done, attached)
@@ -118,6 +119,7 @@ def _prepare(wish: Wish) -> Prepare:
         native_pid=wish.native_pid,
         native_remote=wish.native_remote,
         folder=str(wish.folder),
+        is_account_wide=wish.scope is Scope.ACCOUNT,
     )
 
 
@@ -129,6 +131,20 @@ def _wants(at_prompt: bool, mid_turn: bool, no_wake: bool, usual: bool) -> Wants
         *(("no_wake",) if no_wake else ()),
     )
     return said if said or usual else None
+
+
+def _set_up(
+    invocation: Invocation, wish: Wish, rows: Sequence[SessionRow]
+) -> tuple[SetUp, ...]:
+    is_account = wish.scope is Scope.ACCOUNT
+    return set_up(
+        invocation,
+        _account(wish, rows) if is_account else _projects(wish, rows),
+        wish.is_agreed,
+        wish.is_trial,
+        is_mid_turn="mid_turn" in (wish.wants or ()),
+        scope=wish.scope,
+    )
 
 
 # ---- which chats --------------------------------------------------------------------
@@ -231,6 +247,31 @@ def _projects(wish: Wish, rows: Sequence[SessionRow]) -> list[tuple[str, Path]]:
     return [(name, wish.folder) for name in present]
 
 
+def _account(wish: Wish, rows: Sequence[SessionRow]) -> list[tuple[str, Path]]:
+    """The one provider, or those of the chosen chats, each in the person's home."""
+    named = [row.provider for row in rows] or list(filter(None, [wish.provider]))
+    if not named:
+        raise Refused(
+            "no_provider",
+            "What holds in all projects is chosen for one coding agent, and none was"
+            " named, so nothing was done.",
+            "Name it: agentworks attach --global --provider claude",
+            exit_code=EXIT_USAGE,
+        )
+    home = home_of(os.environ)
+    for name in named:
+        if name not in PROGRAMS:
+            raise Refused(
+                "no_account_place",
+                f"AgentWorks knows no place for hooks in all projects of"
+                f" “{one_line(name)}”, so nothing was done.",
+                f"Give one of: {', '.join(PROGRAMS)}.",
+                exit_code=EXIT_USAGE,
+            )
+        require_usual_place(name, home, os.environ)
+    return [(name, home) for name in named]
+
+
 # ---- attaching -----------------------------------------------------------------------
 
 
@@ -322,7 +363,9 @@ def _finish(
         return
     for each in done:
         words = f"{chat_word(each.provider)} attach {wish.name}".strip()
+        is_here = wish.scope is Scope.PROJECT
+        seen = f"in {one_line(each.folder)}: start one there" if is_here else _ANYWHERE
         say(
-            f"No unattached {each.provider} chat was seen in {one_line(each.folder)}:"
-            f" start one there, or type in an open one: {words}"
+            f"No unattached {each.provider} chat was seen {seen}, or type in an open"
+            f" one: {words}"
         )

@@ -1,7 +1,8 @@
 """Setting a project up for a provider, or taking that out: shown, agreed to, written.
 
-Promises that the person sees provider, folder and every changed line before
-anything is written in the project, also when --yes answered the question.
+The same for all projects of the person, where they choose that. Promises that they
+see provider, folder and every changed line before anything is written there, also
+when --yes answered the question.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from bridge.providers import (
     qwen_install,
 )
 from bridge.providers.project_file import Plan, apply, write_package
+from bridge.providers.scope import Scope
 from bridge.service.programs import install_programs
 
 PROGRAMS: Mapping[str, str] = {
@@ -86,17 +88,21 @@ def set_up(
     is_agreed: bool,
     is_trial: bool,
     is_mid_turn: bool = False,
+    scope: Scope = Scope.PROJECT,
 ) -> tuple[SetUp, ...]:
     """Set up each (provider, folder) once; raises Refused when the person says no.
 
     `is_trial` only shows; `is_mid_turn` adds the hook that is asked after each tool
-    call. A provider without hooks in projects needs nothing.
+    call. A provider without hooks in projects needs nothing. For the whole account
+    the folder is the person's home.
     """
     wanted = [each for each in dict.fromkeys(projects) if each[0] in _INSTALLERS]
     if wanted and not is_trial:
         install_programs(invocation.paths)
     return tuple(
-        _set_up_one(invocation, provider, folder, is_agreed, is_trial, is_mid_turn)
+        _set_up_one(
+            invocation, provider, folder, is_agreed, is_trial, is_mid_turn, scope
+        )
         for provider, folder in wanted
     )
 
@@ -108,22 +114,17 @@ def _set_up_one(
     is_agreed: bool,
     is_trial: bool,
     is_mid_turn: bool,
+    scope: Scope,
 ) -> SetUp:
-    state = invocation.paths.state
-    done = [
-        _carried_out(
-            provider,
-            folder,
-            _INSTALLERS[provider].plan(folder, state, assets.folder("plugins")),
-            is_agreed,
-            is_trial,
-        )
-    ]
+    state, plugins = invocation.paths.state, assets.folder("plugins")
+    where = f"{provider} {_shown(folder, scope)}"
+    plan = _INSTALLERS[provider].plan(folder, state, plugins, scope)
+    done = [_carried_out(where, plan, is_agreed, is_trial)]
     if is_mid_turn:
-        plan = mid_turn.plan(provider, folder, state)
-        done.append(_carried_out(provider, folder, plan, is_agreed, is_trial))
+        plan = mid_turn.plan(provider, folder, state, scope)
+        done.append(_carried_out(where, plan, is_agreed, is_trial))
     if not is_trial:
-        write_package(tuple(packages.of(provider, state, assets.folder("plugins"))))
+        write_package(tuple(packages.of(provider, state, plugins)))
     changed = [change.name for plan in done for change in plan.changes]
     # Where only the person can set it up, nothing is changed and all is to be said.
     is_theirs = not any(plan.changes for plan in done) and provider in _BY_PERSON
@@ -131,12 +132,15 @@ def _set_up_one(
     return SetUp(provider, str(folder), tuple(dict.fromkeys(changed)), tuple(notes))
 
 
-def _carried_out(
-    provider: str, folder: Path, plan: Plan, is_agreed: bool, is_trial: bool
-) -> Plan:
+def _shown(folder: Path, scope: Scope) -> str:
+    place = f"in {one_line(str(folder))}"
+    return f"for all your projects, {place}" if scope is Scope.ACCOUNT else place
+
+
+def _carried_out(where: str, plan: Plan, is_agreed: bool, is_trial: bool) -> Plan:
     """The plan, after the person saw it, agreed to it, and it was written."""
     if plan.changes:
-        click.echo(f"Setting up {provider} in {one_line(str(folder))}:", err=True)
+        click.echo(f"Setting up {where}:", err=True)
         click.echo(plan.diff(), err=True)
         if not is_trial and not is_agreed and not agree("Write this?", "--yes"):
             raise Refused(
@@ -149,25 +153,40 @@ def _carried_out(
 
 
 def take_out(
-    invocation: Invocation, folder: Path, is_agreed: bool
+    invocation: Invocation,
+    folder: Path,
+    is_agreed: bool,
+    scope: Scope = Scope.PROJECT,
 ) -> tuple[SetUp, ...]:
-    """Take what `set_up` wrote out of this project, for every provider.
+    """Take what `set_up` wrote out of this place, for every provider.
 
-    Raises Refused when the person says no and for a file that cannot be edited; then
-    nothing was written.
+    Raises Refused when the person says no, and in a project for a file that cannot
+    be edited; then nothing was written. In the whole account, where such a file may
+    be another program's affair, it is only named.
     """
-    state, plugins = invocation.paths.state, assets.folder("plugins")
-    every = {
-        provider: installer.removal(folder, state, plugins)
-        for provider, installer in _INSTALLERS.items()
-    }
-    plans = {provider: plan for provider, plan in every.items() if plan.changes}
+    plans = {}
+    for provider in _INSTALLERS:
+        try:
+            plan = _removal(invocation, provider, folder, scope)
+        except Refused as error:
+            if scope is Scope.PROJECT:
+                raise
+            click.echo(one_line(error.message, limit=4_000), err=True)
+            continue
+        if plan.changes:
+            plans[provider] = plan
     for provider, plan in plans.items():
-        click.echo(f"Taking {provider} out of {one_line(str(folder))}:", err=True)
+        click.echo(f"Taking {provider} out {_shown(folder, scope)}:", err=True)
         click.echo(plan.diff(), err=True)
     if plans and not is_agreed and not agree("Write this?", "--yes"):
         raise Refused("declined", "You said no, so nothing was written.")
     return tuple(_taken_out(provider, folder, plans[provider]) for provider in plans)
+
+
+def _removal(invocation: Invocation, provider: str, folder: Path, scope: Scope) -> Plan:
+    state, plugins = invocation.paths.state, assets.folder("plugins")
+    plan: Plan = _INSTALLERS[provider].removal(folder, state, plugins, scope)
+    return plan
 
 
 def _taken_out(provider: str, folder: Path, plan: Plan) -> SetUp:

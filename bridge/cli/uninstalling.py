@@ -2,7 +2,8 @@
 
 Promises that the person hears what goes and what stays before anything does,
 that a stopped bridge is what is taken apart, that messages go only with --purge,
-and that with --project nothing but the project in the folder at hand changes.
+that with --project nothing but the project in the folder at hand changes, and with
+--global nothing but what attach --global wrote into the person's own files.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from bridge.core.visible import one_line
 from bridge.errors import BridgeError, Refused
 from bridge.local.instance import Instance
 from bridge.paths import Paths, make_private_folder
+from bridge.providers.scope import Scope, home_of
 from bridge.server.undelivered import undelivered
 from bridge.service import remains
 from bridge.service.found import installed
@@ -38,17 +40,34 @@ from bridge.store.waiting import waiting
     is_flag=True,
     help="Only take what attach wrote out of the project in this folder.",
 )
+@click.option(
+    "--global",
+    "is_global",
+    is_flag=True,
+    help="Only take what attach --global wrote out of your own files.",
+)
 @click.option("--yes", is_flag=True, help="Agree to what is shown.")
-def uninstall(invocation: Invocation, purge: bool, is_project: bool, yes: bool) -> None:
+def uninstall(
+    invocation: Invocation,
+    purge: bool,
+    is_project: bool,
+    is_global: bool,
+    yes: bool,
+) -> None:
     """Stop the bridge and leave no service or login of it.
 
     Sockets and lock go too. Messages are kept, and come after the next attach.
     With --purge they are removed; it says first how many no agent acknowledged.
-    With --project the bridge stays, and a project's own set-up is taken out.
+    With --project or --global the bridge stays, and the set-up of this project, or
+    of your whole account, is taken out.
     """
     require_person("the removal")
-    if is_project:
-        _from_project(invocation, purge, yes)
+    if is_project or is_global:
+        if purge or (is_project and is_global):
+            raise click.UsageError(
+                "--project and --global go alone: --purge is for the bridge itself."
+            )
+        _from_place(invocation, Scope.ACCOUNT if is_global else Scope.PROJECT, yes)
         return
     paths = invocation.paths
     for line in _announced(paths, purge):
@@ -67,11 +86,9 @@ def uninstall(invocation: Invocation, purge: bool, is_project: bool, yes: bool) 
     advise(f"The bridge is uninstalled.{kept}")
 
 
-def _from_project(invocation: Invocation, purge: bool, yes: bool) -> None:
-    if purge:
-        raise click.UsageError("--purge is for the bridge itself, not for a project.")
-    folder = Path.cwd()
-    done = take_out(invocation, folder, yes)
+def _from_place(invocation: Invocation, scope: Scope, yes: bool) -> None:
+    folder = Path.cwd() if scope is Scope.PROJECT else home_of(os.environ)
+    done = take_out(invocation, folder, yes, scope)
     if invocation.as_json:
         document({"taken_out": msgspec.to_builtins(done)})
         return
@@ -88,7 +105,7 @@ def _announced(paths: Paths, purge: bool) -> list[str]:
     lines.append(
         "Chats are detached until you attach them again; hooks and plugins in projects"
         " stay, and do nothing; `agentworks bridge uninstall --project` takes them out"
-        " of the project that it is typed in."
+        " of the project that it is typed in, --global out of your own files."
     )
     if purge:
         lines.append(

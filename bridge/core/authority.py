@@ -115,10 +115,12 @@ def may_attach(
     confirm: bool = False,
     native_remote: str = "",
     has_wishes: bool = False,
+    is_account_wide: bool = False,
 ) -> Refusal | None:
     """None when this caller may attach so; an agent may choose only the name.
 
-    `has_wishes`: how mail comes is chosen too.
+    `has_wishes`: how mail comes is chosen too; `is_account_wide`: the person's whole
+    account is set up.
     """
     refusal = may(caller, "attach")
     if refusal is not None or not isinstance(caller, OwnSession):
@@ -138,6 +140,13 @@ def may_attach(
             "person_only",
             "How messages come into a chat is the person's own choice: an agent may "
             "not use --at-prompt, --mid-turn, --no-wake, --tmux or --usual.",
+            _TERMINAL,
+        )
+    if is_account_wide:
+        return Refusal(
+            "person_only",
+            "What holds in all projects is the person's own choice: an agent may not "
+            "use --global.",
             _TERMINAL,
         )
     if confirm:

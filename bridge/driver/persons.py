@@ -93,8 +93,13 @@ async def prepare(
     """What an attach would choose from."""
     if isinstance(caller, OwnSession):
         chosen = (request.provider, request.session_id, request.native_pid)
-        remote = request.native_remote
-        identity.check(authority.may_attach(caller, *chosen, native_remote=remote))
+        refusal = authority.may_attach(
+            caller,
+            *chosen,
+            native_remote=request.native_remote,
+            is_account_wide=request.is_account_wide,
+        )
+        identity.check(refusal)
         own = _own_row(bridge, caller, request.folder)
         return replies.PrepareReply("own", (own,))
     chats.checked_remote(request.native_remote, request.provider)
@@ -162,7 +167,7 @@ async def attach(
     done = await attaching.attach(bridge, wish)
     record, route = done.record, table.route(bridge, done.record)
     queue = bridge.roster.get(record.attachment_id)
-    why = table.why_not_woken(queue) if queue is not None else ""
+    why = table.why_not_woken(bridge, queue) if queue is not None else ""
     is_deaf = route == standing.HOOKS_NOT_LOADED
     reload = texts.plugin_needs_reload(record.provider) if is_deaf else ""
     return replies.AttachReply(

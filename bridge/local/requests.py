@@ -56,6 +56,7 @@ class Prepare(Request, frozen=True, tag="prepare"):
     """What would an attach choose from? Changes nothing. Answer: PrepareReply.
 
     What an attach with the same choice would be refused for is refused here.
+    `is_account_wide`: the person's whole account is to be set up first.
     """
 
     provider: Line = ""
@@ -63,6 +64,7 @@ class Prepare(Request, frozen=True, tag="prepare"):
     native_pid: Pid = 0
     native_remote: Line = ""
     folder: FilePath = ""
+    is_account_wide: bool = False
 
 
 class Attach(Request, frozen=True, tag="attach"):

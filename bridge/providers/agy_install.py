@@ -1,4 +1,4 @@
-"""Installing into a project for Antigravity's CLI.
+"""Installing for Antigravity's CLI, into a project or the whole account.
 
 Owns our hooks in `.agents/hooks.json`, below our own name as agy wants it. Promises
 strict JSON with whole seconds: agy drops a file that is not, without a word.
@@ -10,30 +10,47 @@ from pathlib import Path
 
 from bridge.providers import hook_file_install
 from bridge.providers.project_file import Plan
+from bridge.providers.scope import Scope
 
 HOOKS = ".agents/hooks.json"
-_HOST = hook_file_install.Host(
-    name="agy",
-    file=HOOKS,
-    notes=(
-        "agy sees new hooks at its next start.",
-        "agy has no tool server of ours: its agent uses `agentworks bridge message` in "
-        "its shell. You attach it by asking its agent to run `agentworks attach NAME`.",
-        f"{HOOKS} names files of this computer: keep it out of commits.",
-    ),
+ACCOUNT_HOOKS = ".gemini/config/hooks.json"
+_NOTES = (
+    "agy sees new hooks at its next start.",
+    "agy has no tool server of ours: its agent uses `agentworks bridge message` in "
+    "its shell. You attach it by asking its agent to run `agentworks attach NAME`.",
 )
+_COMMITS = f"{HOOKS} names files of this computer: keep it out of commits."
+_HOSTS = {
+    Scope.PROJECT: hook_file_install.Host("agy", HOOKS, (*_NOTES, _COMMITS)),
+    Scope.ACCOUNT: hook_file_install.Host("agy", ACCOUNT_HOOKS, _NOTES),
+}
 
 
-def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def plan(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """What installing into this project would change; raises Refused."""
-    return hook_file_install.plan(_HOST, project, state_dir, templates_dir)
+    return hook_file_install.plan(_HOSTS[scope], project, state_dir, templates_dir)
 
 
-def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def removal(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """What removing from this project would change; raises Refused."""
-    return hook_file_install.removal(_HOST, project, state_dir, templates_dir)
+    return hook_file_install.removal(_HOSTS[scope], project, state_dir, templates_dir)
 
 
-def is_installed(project: Path, state_dir: Path, templates_dir: Path) -> bool:
+def is_installed(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> bool:
     """Would installing change nothing in this project? Raises Refused as `plan`."""
-    return not plan(project, state_dir, templates_dir).changes
+    return not plan(project, state_dir, templates_dir, scope).changes

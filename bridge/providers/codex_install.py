@@ -1,4 +1,4 @@
-"""Installing into a project for Codex.
+"""Installing for Codex, into a project or the whole account.
 
 Owns our hook groups in `.codex/hooks.json`, our marked table in
 `.codex/config.toml`, the skill that makes `$agentworks` known and the one that
@@ -24,6 +24,7 @@ from bridge.providers.project_file import (
     read,
     strictly,
 )
+from bridge.providers.scope import Scope
 
 HOOKS = ".codex/hooks.json"
 CONFIG = ".codex/config.toml"
@@ -37,18 +38,29 @@ _SKILL_MARKS = (
 _PLUGIN = Path("plugins") / "agentworks"
 _SERVERS = "mcp_servers"
 _SERVER = "agentworks"
-_NOTES = (
-    "Codex runs new hooks only in a folder that you trust and after you trusted "
-    "them: it asks at its next start, or type /hooks.",
+_TRUST = {
+    Scope.PROJECT: "Codex runs new hooks only in a folder that you trust and after you "
+    "trusted them: it asks at its next start, or type /hooks.",
+    Scope.ACCOUNT: "Codex runs new hooks only after you trusted them: it asks at its "
+    "next start, or type /hooks.",
+}
+_APPROVAL = (
     "Codex asks you before its agent sends or acknowledges a message, also in a turn "
     "that a message started. To allow it all, put this line below "
     f"[{_SERVERS}.{_SERVER}] in {CONFIG} yourself: "
-    'default_tools_approval_mode = "approve"',
-    f"{HOOKS} and {CONFIG} name files of this computer: keep them out of commits.",
+    'default_tools_approval_mode = "approve"'
+)
+_COMMITS = (
+    f"{HOOKS} and {CONFIG} name files of this computer: keep them out of commits."
 )
 
 
-def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def plan(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """What installing into this project would change; changes nothing.
 
     `templates_dir` is packaging/plugins. Raises Refused for a file that cannot be
@@ -66,11 +78,16 @@ def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
     return Plan(
         changes=changes(project, before, after),
         package=tuple(package(state_dir, templates_dir)),
-        notes=_NOTES,
+        notes=_notes(scope),
     )
 
 
-def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def removal(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """What removing from this project would change; raises Refused as `plan`."""
     source, words = templates_dir / "codex", templates.places(state_dir)
     before, notes = _texts(project), []
@@ -93,9 +110,14 @@ def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
     return Plan(changes=changes(project, before, after), notes=tuple(notes))
 
 
-def is_installed(project: Path, state_dir: Path, templates_dir: Path) -> bool:
+def is_installed(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> bool:
     """Would installing change nothing in this project? Raises Refused as `plan`."""
-    return not plan(project, state_dir, templates_dir).changes
+    return not plan(project, state_dir, templates_dir, scope).changes
 
 
 def package(state_dir: Path, templates_dir: Path) -> Iterator[PackageFile]:
@@ -105,6 +127,12 @@ def package(state_dir: Path, templates_dir: Path) -> Iterator[PackageFile]:
     for name, content in templates.filled_package(source, words):
         if name != "config.toml":  # of a project, not of the plugin
             yield PackageFile(target / name, content)
+
+
+def _notes(scope: Scope) -> tuple[str, ...]:
+    if scope is Scope.ACCOUNT:
+        return (_TRUST[scope], _APPROVAL)
+    return (_TRUST[scope], _APPROVAL, _COMMITS)
 
 
 def _texts(project: Path) -> dict[str, str | None]:

@@ -1,4 +1,4 @@
-"""Installing into a project for GitHub Copilot CLI.
+"""Installing for GitHub Copilot CLI, into a project or the whole account.
 
 Owns a hook file and a skill of our own, and our tool server in `.github/mcp.json`.
 Promises that files and servers of our names which are not ours are kept, and that
@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from msgspec import Struct
+
 from bridge.providers import mid_turn, own_file, templates, tool_server
 from bridge.providers.project_file import Plan, changes, read, strictly
+from bridge.providers.scope import Scope
 
 HOOKS = ".github/hooks/agentworks.json"
 SERVERS = ".github/mcp.json"
@@ -19,61 +22,111 @@ SKILL = ".github/skills/agentworks/SKILL.md"
 MID_TURN = ".github/hooks/agentworks-mid-turn.json"
 # A JSON file cannot say who wrote it; this word is in each line of ours.
 _HOOK_MARK = " hook copilot "
-_NOTES = (
-    "Copilot CLI runs a project's hooks and tools only in a folder that you trust: it "
-    "asks at its next start.",
+_APPROVAL = (
     "Copilot CLI asks you before each message that an agent sends, and lets you "
-    "allow it for good there.",
-    f"{HOOKS} and {SERVERS} name files of this computer: keep them out of commits.",
+    "allow it for good there."
 )
 
 
-def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+class _Place(Struct, frozen=True):
+    """Where Copilot CLI looks, and what the person is told."""
+
+    hooks: str
+    servers: str
+    skill: str
+    mid_turn: str
+    notes: tuple[str, ...]
+
+
+_PLACES = {
+    Scope.PROJECT: _Place(
+        HOOKS,
+        SERVERS,
+        SKILL,
+        MID_TURN,
+        (
+            "Copilot CLI runs a project's hooks and tools only in a folder that you "
+            "trust: it asks at its next start.",
+            _APPROVAL,
+            f"{HOOKS} and {SERVERS} name files of this computer: keep them out of "
+            "commits.",
+        ),
+    ),
+    Scope.ACCOUNT: _Place(
+        ".copilot/hooks/agentworks.json",
+        ".copilot/mcp-config.json",
+        ".copilot/skills/agentworks/SKILL.md",
+        ".copilot/hooks/agentworks-mid-turn.json",
+        ("Copilot CLI sees new hooks and tools at its next start.", _APPROVAL),
+    ),
+}
+
+
+def plan(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """What installing into this project would change; changes nothing.
 
     `templates_dir` is packaging/plugins. Raises Refused for a file that cannot be
     edited, with its line, and for a file or server of our name that is not ours.
     """
-    source, before = templates_dir / "copilot", _texts(project)
-    words = templates.places(state_dir)
+    place, source = _PLACES[scope], templates_dir / "copilot"
+    before, words = _texts(project, place), templates.places(state_dir)
     template = (source / "hooks.json").read_bytes().decode()
     hooks = templates.filled_document(template, words)
     skill = (source / "skills" / "agentworks" / "SKILL.md").read_bytes().decode()
-    with strictly(project / SERVERS):
+    path = project / place.servers
+    with strictly(path):
         server = _server(source, state_dir)
-        servers = tool_server.placed(before[SERVERS], project / SERVERS, server)
-    after: dict[str, str | None] = {
-        HOOKS: own_file.placed(project / HOOKS, before[HOOKS], hooks, _HOOK_MARK),
-        SERVERS: servers,
-        SKILL: own_file.placed(project / SKILL, before[SKILL], skill),
-    }
-    return Plan(changes=changes(project, before, after), notes=_NOTES)
+        servers = tool_server.placed(before[place.servers], path, server)
+    after: dict[str, str | None] = {place.servers: servers}
+    for name, content, mark in (
+        (place.hooks, hooks, _HOOK_MARK),
+        (place.skill, skill, own_file.WRITTEN),
+    ):
+        after[name] = own_file.placed(project / name, before[name], content, mark)
+    return Plan(changes=changes(project, before, after), notes=place.notes)
 
 
-def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def removal(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """What removing from this project would change; raises Refused as `plan`."""
-    before = {**_texts(project), MID_TURN: read(project, MID_TURN)}
+    place = _PLACES[scope]
+    before = {**_texts(project, place), place.mid_turn: read(project, place.mid_turn)}
     server = _server(templates_dir / "copilot", state_dir)
-    with strictly(project / SERVERS):
-        servers = tool_server.taken_out(before[SERVERS], server)
-    with strictly(project / MID_TURN):
-        after_tools = mid_turn.without("copilot", before[MID_TURN], state_dir)
+    with strictly(project / place.servers):
+        servers = tool_server.taken_out(before[place.servers], server)
+    with strictly(project / place.mid_turn):
+        after_tools = mid_turn.without("copilot", before[place.mid_turn], state_dir)
     after = {
-        MID_TURN: after_tools,
-        HOOKS: own_file.taken_out(before[HOOKS], _HOOK_MARK),
-        SERVERS: servers,
-        SKILL: own_file.taken_out(before[SKILL]),
+        place.mid_turn: after_tools,
+        place.hooks: own_file.taken_out(before[place.hooks], _HOOK_MARK),
+        place.servers: servers,
+        place.skill: own_file.taken_out(before[place.skill]),
     }
     return Plan(changes=changes(project, before, after))
 
 
-def is_installed(project: Path, state_dir: Path, templates_dir: Path) -> bool:
+def is_installed(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> bool:
     """Would installing change nothing in this project? Raises Refused as `plan`."""
-    return not plan(project, state_dir, templates_dir).changes
+    return not plan(project, state_dir, templates_dir, scope).changes
 
 
-def _texts(project: Path) -> dict[str, str | None]:
-    return {name: read(project, name) for name in (HOOKS, SERVERS, SKILL)}
+def _texts(project: Path, place: _Place) -> dict[str, str | None]:
+    names = (place.hooks, place.servers, place.skill)
+    return {name: read(project, name) for name in names}
 
 
 def _server(source: Path, state_dir: Path) -> object:

@@ -1,4 +1,4 @@
-"""Installing into a project for Cursor, app and CLI.
+"""Installing for Cursor, app and CLI, into a project or the whole account.
 
 Owns our entries in `.cursor/hooks.json` and our server in `.cursor/mcp.json`.
 Promises that all entries of others stay, and that a server of our name which is
@@ -12,22 +12,33 @@ from pathlib import Path
 from bridge.errors import Refused
 from bridge.providers import hook_lines, merge, mid_turn, templates
 from bridge.providers.project_file import Plan, changes, read, strictly
+from bridge.providers.scope import Scope
 
 HOOKS = ".cursor/hooks.json"
 SERVERS = ".cursor/mcp.json"
 _VERSION = ("version",)
 _SERVER = ("mcpServers", "agentworks")
-_NOTES = (
-    "Cursor runs a project's hooks only in a folder that you trust, and asks before "
-    "it starts a new tool server.",
+_TRUST = {
+    Scope.PROJECT: "Cursor runs a project's hooks only in a folder that you trust, and "
+    "asks before it starts a new tool server.",
+    Scope.ACCOUNT: "Cursor asks before it starts a new tool server.",
+}
+_APP = (
     "In Cursor's app the messages of other agents arrive, but its agent cannot answer "
     "them: the app does not say which of its chats runs a command or calls a tool. "
-    "In Cursor's CLI it can.",
-    f"{HOOKS} and {SERVERS} name files of this computer: keep them out of commits.",
+    "In Cursor's CLI it can."
+)
+_COMMITS = (
+    f"{HOOKS} and {SERVERS} name files of this computer: keep them out of commits."
 )
 
 
-def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def plan(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """What installing into this project would change; changes nothing.
 
     `templates_dir` is packaging/plugins. Raises Refused for a file that cannot be
@@ -40,10 +51,15 @@ def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
         after = {HOOKS: hook_lines.with_lines(hooks, lines)}
     with strictly(project / SERVERS):
         after[SERVERS] = _with_server(project, before[SERVERS], _server(state_dir))
-    return Plan(changes=changes(project, before, after), notes=_NOTES)
+    return Plan(changes=changes(project, before, after), notes=_notes(scope))
 
 
-def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def removal(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """What removing from this project would change; raises Refused as `plan`."""
     before = _texts(project)
     with strictly(project / HOOKS):
@@ -57,9 +73,20 @@ def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
     return Plan(changes=changes(project, before, after))
 
 
-def is_installed(project: Path, state_dir: Path, templates_dir: Path) -> bool:
+def is_installed(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> bool:
     """Would installing change nothing in this project? Raises Refused as `plan`."""
-    return not plan(project, state_dir, templates_dir).changes
+    return not plan(project, state_dir, templates_dir, scope).changes
+
+
+def _notes(scope: Scope) -> tuple[str, ...]:
+    if scope is Scope.ACCOUNT:
+        return (_TRUST[scope], _APP)
+    return (_TRUST[scope], _APP, _COMMITS)
 
 
 def _texts(project: Path) -> dict[str, str | None]:

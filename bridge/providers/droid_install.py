@@ -1,4 +1,4 @@
-"""Installing into a project for Factory's Droid.
+"""Installing for Factory's Droid, into a project or the whole account.
 
 Owns our hook groups in the one file of the project that Droid reads its hooks from:
 `.factory/hooks.json` where there is one, else `.factory/settings.json`, which every
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bridge.providers import hook_lines, merge, templates
 from bridge.providers.project_file import Plan, changes, read, strictly
+from bridge.providers.scope import Scope
 
 HOOKS = ".factory/hooks.json"
 SETTINGS = ".factory/settings.json"
@@ -19,11 +20,16 @@ _NOTES = (
     "Droid sees new hooks at its next start; look for ours with /hooks there.",
     "Droid has no tool server of ours: its agent uses `agentworks bridge message` in "
     "its shell.",
-    "The line names files of this computer: keep it out of commits.",
 )
+_COMMITS = "The line names files of this computer: keep it out of commits."
 
 
-def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def plan(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """What installing into this project would change; changes nothing.
 
     `templates_dir` is packaging/plugins. Raises Refused for a file that cannot be
@@ -34,10 +40,16 @@ def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
     with strictly(project / name):
         lines = _lines(before[name], name, state_dir, templates_dir)
         after = before | {name: hook_lines.with_lines(before[name], lines)}
-    return Plan(changes=changes(project, before, after), notes=_NOTES)
+    notes = _NOTES if scope is Scope.ACCOUNT else (*_NOTES, _COMMITS)
+    return Plan(changes=changes(project, before, after), notes=notes)
 
 
-def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def removal(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """What removing from this project would change; raises Refused as `plan`."""
     before = _texts(project)
     after = dict(before)
@@ -48,9 +60,14 @@ def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
     return Plan(changes=changes(project, before, after))
 
 
-def is_installed(project: Path, state_dir: Path, templates_dir: Path) -> bool:
+def is_installed(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> bool:
     """Would installing change nothing in this project? Raises Refused as `plan`."""
-    return not plan(project, state_dir, templates_dir).changes
+    return not plan(project, state_dir, templates_dir, scope).changes
 
 
 def _texts(project: Path) -> dict[str, str | None]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bridge.providers import templates
 from bridge.providers.project_file import Plan
+from bridge.providers.scope import Scope
 
 _SENTENCE = (
     "Kimi Code reads hooks only from your own config.toml, for all your projects, so "
@@ -18,7 +19,12 @@ _SENTENCE = (
 )
 
 
-def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def plan(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """No change anywhere, and as notes the lines that the person may put in.
 
     `templates_dir` is packaging/plugins.
@@ -26,7 +32,12 @@ def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
     return Plan(notes=(_SENTENCE, *_lines(state_dir, templates_dir)))
 
 
-def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def removal(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """No change; a note with the lines that the person may take out."""
     return Plan(
         notes=(
@@ -36,7 +47,12 @@ def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
     )
 
 
-def is_installed(project: Path, state_dir: Path, templates_dir: Path) -> bool:
+def is_installed(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> bool:
     """False: whether the person put the lines in is not looked at."""
     return False
 

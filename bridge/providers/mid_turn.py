@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from bridge.providers import hook_lines, merge, templates
 from bridge.providers.project_file import Plan, changes, read, strictly
+from bridge.providers.scope import Scope
 from bridge.providers.strict_json import LENIENT, STRICT, Dialect
 
 _TIMEOUT_S = 10
@@ -21,7 +22,8 @@ _TIMEOUT_S = 10
 class _Place(Struct, frozen=True):
     """Where a provider reads it, what the event is called, what is to be known.
 
-    `is_flat`: its entries are no groups, and name no type.
+    `account_file` is the file for all projects, where that has another name than in
+    one; `is_flat`: its entries are no groups, and name no type.
     """
 
     file: str
@@ -29,10 +31,20 @@ class _Place(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     is_flat: bool = False
     dialect: Dialect = STRICT
+    account_file: str = ""
+
+    def file_for(self, scope: Scope) -> str:
+        """The file below the project, or below the person's home."""
+        is_other = scope is Scope.ACCOUNT and self.account_file
+        return self.account_file if is_other else self.file
 
 
 _PLACES = {
-    "claude": _Place(".claude/settings.local.json", "PostToolUse"),
+    "claude": _Place(
+        ".claude/settings.local.json",
+        "PostToolUse",
+        account_file=".claude/settings.json",
+    ),
     "codex": _Place(
         ".codex/hooks.json",
         "PostToolUse",
@@ -40,14 +52,19 @@ _PLACES = {
     ),
     # A file beside our other hooks, which are one whole file of ours.
     "copilot": _Place(
-        ".github/hooks/agentworks-mid-turn.json", "postToolUse", is_flat=True
+        ".github/hooks/agentworks-mid-turn.json",
+        "postToolUse",
+        is_flat=True,
+        account_file=".copilot/hooks/agentworks-mid-turn.json",
     ),
     "cursor": _Place(".cursor/hooks.json", "postToolUse", is_flat=True),
     "qwen": _Place(".qwen/settings.json", "PostToolUse", dialect=LENIENT),
 }
 
 
-def plan(provider: str, project: Path, state_dir: Path) -> Plan:
+def plan(
+    provider: str, project: Path, state_dir: Path, scope: Scope = Scope.PROJECT
+) -> Plan:
     """What installing it would change; nothing where the provider has no such hook.
 
     Raises Refused for a file that cannot be edited, with its line.
@@ -55,11 +72,12 @@ def plan(provider: str, project: Path, state_dir: Path) -> Plan:
     place = _PLACES.get(provider)
     if place is None:
         return Plan()
-    before = read(project, place.file)
-    with strictly(project / place.file):
+    name = place.file_for(scope)
+    before = read(project, name)
+    with strictly(project / name):
         ours = [_line(provider, state_dir)]
         after = hook_lines.with_lines(before, ours, place.dialect)
-    found = changes(project, {place.file: before}, {place.file: after})
+    found = changes(project, {name: before}, {name: after})
     return Plan(changes=found, notes=place.notes if found else ())
 
 

@@ -1,4 +1,4 @@
-"""Installing into a project for Muse Code.
+"""Installing for Muse Code, into a project or the whole account.
 
 Owns our hook groups in `.muse/hooks.json`. Promises nothing in them but what Muse
 knows: one key more and it drops the group, a wrong type and it drops the file, both
@@ -12,33 +12,54 @@ from pathlib import Path
 
 from bridge.providers import hook_file_install
 from bridge.providers.project_file import Plan
+from bridge.providers.scope import Scope
 
 HOOKS = ".muse/hooks.json"
-_HOST = hook_file_install.Host(
-    name="muse",
-    file=HOOKS,
-    notes=(
-        "Muse runs a project's hooks only in a folder that you trust; elsewhere it "
-        "leaves them out without a word.",
-        "An idle Muse chat wakes for a message while its own monitor tool runs "
-        "`agentworks monitor --session ID`: ask its agent to start that.",
-        "Muse has no tool server of ours: its agent uses `agentworks bridge message` "
-        "in its shell.",
-        f"{HOOKS} names files of this computer: keep it out of commits.",
-    ),
+ACCOUNT_SETTINGS = ".config/muse/settings.json"
+_TRUST = (
+    "Muse runs a project's hooks only in a folder that you trust; elsewhere it "
+    "leaves them out without a word."
 )
+_NOTES = (
+    "An idle Muse chat wakes for a message while its own monitor tool runs "
+    "`agentworks monitor --session ID`: ask its agent to start that.",
+    "Muse has no tool server of ours: its agent uses `agentworks bridge message` "
+    "in its shell.",
+)
+_COMMITS = f"{HOOKS} names files of this computer: keep it out of commits."
+_HOSTS = {
+    Scope.PROJECT: hook_file_install.Host("muse", HOOKS, (_TRUST, *_NOTES, _COMMITS)),
+    Scope.ACCOUNT: hook_file_install.Host(
+        "muse", ACCOUNT_SETTINGS, _NOTES, begins={"schema_version": 1}
+    ),
+}
 
 
-def plan(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def plan(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """What installing into this project would change; raises Refused."""
-    return hook_file_install.plan(_HOST, project, state_dir, templates_dir)
+    return hook_file_install.plan(_HOSTS[scope], project, state_dir, templates_dir)
 
 
-def removal(project: Path, state_dir: Path, templates_dir: Path) -> Plan:
+def removal(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> Plan:
     """What removing from this project would change; raises Refused."""
-    return hook_file_install.removal(_HOST, project, state_dir, templates_dir)
+    return hook_file_install.removal(_HOSTS[scope], project, state_dir, templates_dir)
 
 
-def is_installed(project: Path, state_dir: Path, templates_dir: Path) -> bool:
+def is_installed(
+    project: Path,
+    state_dir: Path,
+    templates_dir: Path,
+    scope: Scope = Scope.PROJECT,
+) -> bool:
     """Would installing change nothing in this project? Raises Refused as `plan`."""
-    return not plan(project, state_dir, templates_dir).changes
+    return not plan(project, state_dir, templates_dir, scope).changes

@@ -102,6 +102,18 @@ def test_wishes_of_an_agent_reach_the_daemon_which_refuses_them(
     assert daemon.asked[-1]["wants"] == []
 
 
+def test_an_agent_that_asks_for_the_whole_account_is_refused_before_anything(
+    run: Run, daemon: FakeDaemon, home: Path
+) -> None:
+    daemon.refuse("prepare", "person_only", 3)
+
+    ran = run("attach", "bob", "--provider", "claude", "--global", "--yes")
+
+    assert ran.exit_code == 3
+    assert daemon.asked[-1]["is_account_wide"] is True
+    assert not (home / ".claude").exists()
+
+
 # ---- the person ---------------------------------------------------------------------
 
 
@@ -419,3 +431,101 @@ def test_a_file_that_does_not_parse_is_refused_with_its_line(
     assert ran.exit_code == 1
     assert "line 3" in ran.err
     assert [request["verb"] for request in person.asked] == ["prepare"]
+
+
+# ---- the whole account --------------------------------------------------------------
+
+
+def test_the_whole_account_is_set_up_where_it_was_chosen_and_the_project_is_not(
+    run: Run, person: FakeDaemon, home: Path, project: Path
+) -> None:
+    ran = run("attach", "bob", "--provider", "claude", "--global", "--yes")
+
+    assert ran.exit_code == 0, ran.err
+    assert f"Setting up claude for all your projects, in {home}:" in ran.err
+    assert "+" in ran.err
+    settings = home / ".claude" / "settings.json"
+    assert json.loads(settings.read_text())["enabledPlugins"]
+    assert list(project.iterdir()) == []
+    assert [request["verb"] for request in person.asked] == ["prepare", "attach"]
+    assert "commits" not in ran.out + ran.err
+
+
+def test_a_dry_run_shows_the_whole_account_and_writes_nothing(
+    run: Run, person: FakeDaemon, home: Path, project: Path
+) -> None:
+    person.replies["prepare"]["sessions"] = []
+
+    ran = run("attach", "--provider", "codex", "--global", "--dry-run")
+
+    assert ran.exit_code == 0, ran.err
+    assert str(home / ".codex" / "hooks.json") in ran.err
+    assert not (home / ".codex").exists()
+    assert list(project.iterdir()) == []
+
+
+def test_without_a_yes_the_whole_account_stays_as_it_is(
+    run: Run, person: FakeDaemon, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("attach", "bob", "--session", "s-1", "--global")
+    with typed(monkeypatch, "n\n"):
+        ran = run(*words)
+
+    assert ran.exit_code != 0
+    assert "said no" in ran.err
+    assert not (home / ".claude").exists()
+    assert [request["verb"] for request in person.asked] == ["prepare"]
+
+
+def test_a_chosen_chat_names_the_provider_of_the_whole_account(
+    run: Run, person: FakeDaemon, home: Path
+) -> None:
+    ran = run("attach", "bob", "--session", "s-1", "--global", "--yes")
+
+    assert ran.exit_code == 0, ran.err
+    assert (home / ".claude" / "settings.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "attach --global --provider claude"),
+        (("--provider", "script"), "in all projects of “script”"),
+        (("--provider", "amp"), "in all projects of “amp”"),
+    ],
+)
+def test_an_account_is_set_up_for_a_known_provider_alone(
+    run: Run, person: FakeDaemon, home: Path, words: tuple[str, ...], said: str
+) -> None:
+    person.replies["prepare"]["sessions"] = []
+
+    ran = run("attach", *words, "--global", "--yes")
+
+    assert ran.exit_code == 2
+    assert said in ran.err
+    assert not [path for path in home.iterdir() if path.name == ".claude"]
+
+
+def test_a_codex_that_looks_elsewhere_is_not_set_up(
+    run: Run, person: FakeDaemon, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person.replies["prepare"]["sessions"] = []
+    monkeypatch.setenv("CODEX_HOME", "/elsewhere")
+
+    ran = run("attach", "--provider", "codex", "--global", "--yes")
+
+    assert ran.exit_code == 1
+    assert "CODEX_HOME" in ran.err
+    assert not (home / ".codex").exists()
+
+
+def test_without_a_live_chat_any_project_will_do(
+    run: Run, person: FakeDaemon, home: Path
+) -> None:
+    person.replies["prepare"]["sessions"] = []
+
+    ran = run("attach", "bob", "--provider", "gemini", "--global", "--yes")
+
+    assert ran.exit_code == 0, ran.err
+    assert "start one in any of your projects" in ran.out
+    assert (home / ".gemini" / "settings.json").exists()

@@ -84,6 +84,7 @@ def test_the_refusals_as_they_are_read() -> None:
         may_attach(OWN, session_id="another"),
         may_attach(OWN, confirm=True),
         may_attach(OWN, has_wishes=True),
+        may_attach(OWN, is_account_wide=True),
         may_detach(OWN, "person", is_own=True),
         may_take_name(OWN, "carol", own_name="bob"),
         may_take_name(OWN, "carol", is_others=True),
@@ -107,6 +108,7 @@ def test_the_refusals_as_they_are_read() -> None:
         {"provider": "codex"},
         {"confirm": True},
         {"has_wishes": True},
+        {"is_account_wide": True},
     ],
 )
 def test_an_agent_chooses_no_session_process_way_or_confirmation(

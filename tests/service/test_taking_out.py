@@ -1,4 +1,4 @@
-"""What attach wrote into a project goes out of it by one command, whole."""
+"""What attach wrote into a project or an account goes out by one command, whole."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ class Project:
         """All of its files."""
         names = [*(Path(name).parts[0] for name in OTHERS), ".agents", ".cursor"]
         names += [".factory", ".github", ".muse", ".opencode", ".pi", ".qwen"]
+        names += [".config/muse", ".config/opencode", ".copilot"]
         found = [self.folder / name for name in dict.fromkeys(names)]
         paths = [each for top in found for each in (top, *top.rglob("*"))]
         return {
@@ -107,3 +108,40 @@ async def test_a_project_has_no_messages_to_purge(project: Project) -> None:
 
     assert done.exit == 2
     assert "--purge" in done.err
+
+
+async def test_the_set_up_of_the_whole_account_goes_by_its_own_word(
+    computer: Computer, project: Project
+) -> None:
+    before = project.files()
+    for provider in PROGRAMS:
+        done = await project.type("attach", "--provider", provider, "--global", "--yes")
+        assert done.exit == 0, done.err
+    assert json.loads(project.files()[".claude/settings.json"])["enabledPlugins"]
+    there = project.files()
+
+    both = await project.type("bridge", "uninstall", "--project", "--global", "--yes")
+    assert both.exit == 2
+    assert project.files() == there
+    done = await project.type("bridge", "uninstall", "--global", "--yes", "--json")
+
+    assert done.exit == 0, done.err
+    assert project.files() == before
+    providers = {each["provider"] for each in done.document["taken_out"]}
+    assert providers == set(PROGRAMS) - {"kimi"}
+    assert (computer.state / "bin" / "ask").exists()
+
+
+async def test_a_file_of_another_program_does_not_keep_the_account_from_being_cleared(
+    project: Project,
+) -> None:
+    before = project.files()
+    await project.type("attach", "--provider", "claude", "--global", "--yes")
+    (project.folder / ".gemini" / "settings.json").unlink()
+    (project.folder / ".gemini" / "settings.json").symlink_to("elsewhere")
+
+    done = await project.type("bridge", "uninstall", "--global", "--yes")
+
+    assert done.exit == 0, done.err
+    assert "settings.json is a link" in done.err
+    assert set(project.files()) == set(before) - {".gemini/settings.json"}
