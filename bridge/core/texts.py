@@ -75,6 +75,13 @@ def name_held(name: str, holder: str, since: str, provider: str) -> str:
     )
 
 
+def not_to_be_woken(*, in_settings: bool) -> str:
+    """The person wants no message to start a turn, in this chat or in any."""
+    if in_settings:
+        return "No message starts a turn by itself: the settings say so (wake: never)."
+    return "No message starts a turn here, as you chose; attach --usual ends that."
+
+
 def attach_in_progress(name: str | None) -> str:
     """Shown when an attach takes longer than the host's hook may."""
     who = f" as {label(name)}" if name else ""

@@ -77,7 +77,7 @@ async def _attach(bridge: Bridge, hook: Hook, command: AttachCommand) -> str:
     if done.record.native_route:
         return f"{text} {texts.wake_notice(hook.provider.NAME, said.mode)}"
     queue = bridge.roster.get(done.record.attachment_id)
-    why = table.why_not_woken(queue) if queue is not None else ""
+    why = table.why_not_woken(bridge, queue) if queue is not None else ""
     return f"{text} {why}".rstrip()
 
 

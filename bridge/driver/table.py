@@ -20,6 +20,7 @@ from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.local.replies import AgentRow
 from bridge.providers import codex_trust, process
+from bridge.providers.known import provider_named
 
 _SHOWN = {
     AttachmentState.ATTACHED: 0,
@@ -80,7 +81,7 @@ def row(bridge: Bridge, queue: AttachmentQueue) -> AgentRow:
         if queue.last_contact_at
         else None,
         why=_why(bridge, queue, len(waiting)),
-        note=_note(queue),
+        note=_note(bridge, queue),
         not_live=not_live(bridge, queue),
     )
 
@@ -124,18 +125,23 @@ def _why_deaf(bridge: Bridge, queue: AttachmentQueue) -> str:
     return codex_trust.why_silent(record.folder, environment, bridge.paths.state)
 
 
-def _note(queue: AttachmentQueue) -> str:
+def _note(bridge: Bridge, queue: AttachmentQueue) -> str:
     state, name = queue.record.state, queue.record.name
     if queue.told == "token_refused" or state in _TOLD_BY_STATE:
         return texts.told_person(queue.told or state.value, name)
     if queue.is_full:
         return texts.told_person("journal_full", name)
-    return why_not_woken(queue)
+    return why_not_woken(bridge, queue)
 
 
-def why_not_woken(queue: AttachmentQueue) -> str:
+def why_not_woken(bridge: Bridge, queue: AttachmentQueue) -> str:
     """Why its program is not used, where it could be; empty where all is well."""
-    return queue.native.why if queue.is_live and queue.native.way is None else ""
+    if not queue.is_live or queue.native.way is not None:
+        return ""
+    if bridge.lets_wake(queue):
+        return queue.native.why
+    has_ways = len(provider_named(queue.record.provider).ROUTES) > 1
+    return texts.not_to_be_woken(in_settings=not bridge.may_wake) if has_ways else ""
 
 
 def _oldest(rows_: list[Delivery], at: float) -> float | None:

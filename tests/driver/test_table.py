@@ -255,3 +255,25 @@ async def test_codex_hooks_that_are_not_trusted_are_said_so(tmp_path: Path) -> N
         )
 
         assert table.row(bridge, queue).not_live == standing.FOLDER_NOT_TRUSTED
+
+
+@pytest.mark.parametrize(
+    ("may_wake", "wants", "provider", "word"),
+    [
+        (True, ("no_wake",), "claude", "as you chose"),
+        (False, (), "claude", "the settings say so"),
+        (True, (), "claude", ""),
+        (True, ("no_wake",), "script", ""),
+    ],
+)
+async def test_who_is_not_to_be_woken_is_shown_so(
+    tmp_path: Path, may_wake: bool, wants: tuple[str, ...], provider: str, word: str
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        bridge.may_wake = may_wake
+        queue = await attached(bridge)
+        queue.record = replace(queue.record, wants=wants, provider=provider)
+
+        (row,) = table.rows(bridge)
+        assert word in row.note
+        assert bool(row.note) is bool(word)
