@@ -225,10 +225,12 @@ async def test_a_bridge_that_dies_with_an_offer_out_names_it_once_and_repeats_no
     end(bob.process, signal.SIGCONT)
     await house.start()
 
-    await reached(claude, UNSURE)
     await reached(claude, HELLO)
     await idle(claude, bob)
+    # That starts no turn of its own: it comes when one has ended.
     await bob.turn("and now?")
+    await reached(claude, UNSURE)
+    await idle(claude, bob)
     assert bodies(claude) == [HELLO]
     assert seen(claude, f"{sent['message_id']} {UNSURE}") == 1
 
