@@ -30,13 +30,13 @@ clients: ## install the pinned vendor programs that the real-client tests drive
 
 real-clients: clients ## drive the real vendor programs, offline
 	@packaging/scripts/setup.sh dev
-	AGENTWORKS_REQUIRE_CLIENTS=1 .venv/bin/python -m pytest -q -n 2 --dist loadfile -m real_client tests
+	AGENTWORKS_REQUIRE_CLIENTS=1 .venv/bin/python -m pytest -q -n 3 --dist loadfile -m real_client tests
 
 crash: ## kill the daemon at every write to its journal
 	@packaging/scripts/setup.sh dev
 	CRASH_EVERY=1 .venv/bin/python -m pytest -q tests/faults/test_kill_points.py tests/faults/test_double_kills.py
 
-faults: ## every test that the fault matrix names, and every other serial one, one at a time
+faults: ## every test that the fault matrix names, and every other serial one
 	@packaging/scripts/setup.sh dev
 	.venv/bin/python -m tests.faults
 

@@ -1,4 +1,7 @@
-"""Runs every test that the fault matrix names, one at a time, as one run.
+"""Runs every test that the fault matrix names, and every other serial one.
+
+First, two at a time, what `make test` runs so as well; then, one at a time, what
+kills or traces real processes or needs a computer of its own.
 
     python -m tests.faults [what pytest takes]
 
@@ -47,10 +50,15 @@ class Witness:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code of pytest."""
-    return int(
-        pytest.main(["-q", *arguments, *named_tests(), *_ALSO], plugins=[Witness()])
-    )
+    """The first exit code of pytest that is not 0; both parts are run."""
+    together = ("-m", "not crash", "-n", "2", "--dist", "loadfile")
+    codes = [_run(*together, *arguments), _run("-m", "crash", *arguments)]
+    return next(filter(None, codes), 0)
+
+
+def _run(*arguments: str) -> int:
+    tests = (*named_tests(), *_ALSO)
+    return int(pytest.main(["-q", *arguments, *tests], plugins=[Witness()]))
 
 
 if __name__ == "__main__":
