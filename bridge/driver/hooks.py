@@ -114,8 +114,9 @@ def _note_turn(queue: AttachmentQueue, said: HookInput) -> None:
 
 async def _look(bridge: Bridge, queue: AttachmentQueue) -> None:
     """A native way may have come; where none has, the person may have to know."""
-    if not queue.native.looking.locked():  # a slow program is asked by one hook
-        await natives.look(bridge, queue)
+    if queue.native.looking.locked():  # a slow program is asked for one hook at a time
+        return
+    await natives.look(bridge, queue)
     await noticing.look(bridge, queue)
 
 
