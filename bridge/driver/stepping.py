@@ -142,6 +142,7 @@ async def _tell_detached(bridge: Bridge, queue: AttachmentQueue) -> None:
         else:
             break
     at = bridge.clock.wall()
+    queue.told = "detached"  # whatever of it has to stay, its person ended it
     await step(bridge, queue, DetachFinished(at) if is_told else ServerReplaced(at))
 
 

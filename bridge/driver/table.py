@@ -55,6 +55,8 @@ def is_shown(bridge: Bridge, queue: AttachmentQueue) -> bool:
     record = queue.record
     if record.state not in _OVER:
         return record.state in _SHOWN
+    if queue.told == "detached":
+        return False
     since = bridge.clock.wall() - (record.offline_since or 0.0)
     is_newest = bridge.roster.named(record.name) is queue
     has_other = bridge.roster.known(record.provider, record.session_id) is not None

@@ -14,7 +14,7 @@ from bridge.core.effects import SaveForeignReceipt
 from bridge.core.events import Detach
 from bridge.core.ids import MessageId
 from bridge.core.records import AttachmentState, DeliveryState, Receipt
-from bridge.driver import stepping
+from bridge.driver import stepping, table
 from bridge.errors import Refused
 from tests.driver.virtual import VirtualClock, attached, streaming, virtual_bridge
 from tests.fakes.routed_server import RoutedServer
@@ -88,6 +88,7 @@ async def test_what_a_detach_could_not_tell_is_told_by_the_next(
         assert queue.record.state is AttachmentState.REPLACED
         assert queue.unsent_receipts() == [shown]
         assert not queue.in_state(DeliveryState.PENDING)
+        assert table.rows(bridge) == ()
 
 
 async def test_a_login_that_the_server_refuses_is_no_word_about_the_lease(
