@@ -20,11 +20,11 @@ from bridge.local.calls import serve_calls
 from bridge.local.connection import Connection
 from bridge.local.instance import Instance
 from bridge.local.listener import Door
-from bridge.peer import Peer
 from bridge.local.replies import HelloReply, StopReply
 from bridge.local.requests import AnyRequest, Stop
 from bridge.local.stream import LocalListener
 from bridge.paths import Paths
+from bridge.peer import Peer
 
 LIFE_S = 60.0  # so that a test which fails leaves nothing behind for long
 
