@@ -1,10 +1,11 @@
 /**
  * agentworks for opencode: messages from other agents reach the chats of this process.
  *
- * Runs inside of opencode, started by the project's .opencode/plugin/agentworks.js.
- * Promises that the person's half-typed draft stays, that `/agentworks` never
- * reaches the model, that subtasks of an agent are left alone, and that without a
- * bridge opencode behaves as if this file were not there.
+ * Runs inside of opencode, started by .opencode/plugin/agentworks.js of the project or
+ * by the person's own. Promises that the person's half-typed draft stays, that
+ * `/agentworks` never reaches the model, that subtasks of an agent are left alone, that
+ * of two installations one serves, and that without a bridge opencode behaves as if
+ * this file were not there.
  */
 import { Bridge, Route } from "../adapter.mjs";
 
@@ -15,7 +16,12 @@ const TEXT_LIMIT = 200_000; // characters of one prompt that the bridge is told
 /** The chats of each folder that were met in this process, kept over a reload. */
 const met = (globalThis[Symbol.for("agentworks.chats")] ??= new Map());
 
-export default async function agentworks({ client, directory }) {
+/** By folder the file by which we were started; another one leaves it to that. */
+const started = (globalThis[Symbol.for("agentworks.started")] ??= new Map());
+
+export default async function agentworks({ client, directory }, place = "") {
+  if ((started.get(directory) ?? place) !== place) return {};
+  started.set(directory, place);
   const bridge = new Bridge("opencode");
   const chats = new Map(); // session id -> Chat, or null for a subtask
 
@@ -131,6 +137,7 @@ export default async function agentworks({ client, directory }) {
     },
 
     dispose: async () => {
+      started.delete(directory);
       for (const chat of chats.values()) chat?.route.close();
     },
   };

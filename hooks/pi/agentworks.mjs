@@ -1,16 +1,22 @@
 /**
  * agentworks for Pi: messages from other agents reach this chat.
  *
- * Runs inside of Pi, started by the project's .pi/extensions/agentworks.js. Promises
- * that the person's half-typed draft stays, that `/agentworks` never reaches the
- * model, and that without a bridge Pi behaves as if this file were not there.
+ * Runs inside of Pi, started by .pi/extensions/agentworks.js of the project or by the
+ * person's own. Promises that the person's half-typed draft stays, that `/agentworks`
+ * never reaches the model, that of two installations one serves, and that without a
+ * bridge Pi behaves as if this file were not there.
  */
 import { Bridge, Route } from "../adapter.mjs";
 
 const KIND = "agentworks";
 const TEXT_LIMIT = 200_000; // characters of one prompt that the bridge is told
 
-export default function agentworks(pi) {
+/** The file by which we were started here; another one leaves the chat to it. */
+const started = (globalThis[Symbol.for("agentworks.started")] ??= {});
+
+export default function agentworks(pi, place = "") {
+  if ((started.by ?? place) !== place) return;
+  started.by = place;
   const bridge = new Bridge("pi");
   let route;
 
@@ -35,6 +41,7 @@ export default function agentworks(pi) {
   pi.on("session_shutdown", async (event, ctx) => {
     route?.close();
     route = undefined;
+    delete started.by;
     // A chat that is only loaded anew goes on.
     if (event.reason === "reload") return;
     await bridge.ask("session_end", said(ctx, { reason: event.reason }));

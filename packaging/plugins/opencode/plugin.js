@@ -6,5 +6,6 @@ const plugin = pathToFileURL(@PLUGINS@ + "/opencode/agentworks.mjs").href;
 
 export const AgentWorks = async (host) => {
   const found = await import(plugin).catch(() => undefined);
-  return (await found?.default(host)) ?? {};
+  const place = String(import.meta.url).split("?")[0];
+  return (await found?.default(host, place)) ?? {};
 };

@@ -6,5 +6,5 @@ const extension = pathToFileURL(@PLUGINS@ + "/pi/agentworks.mjs").href;
 
 export default async (pi) => {
   const found = await import(extension).catch(() => undefined);
-  found?.default(pi);
+  found?.default(pi, String(import.meta.url).split("?")[0]);
 };
