@@ -76,14 +76,14 @@ class Talk:
     @asynccontextmanager
     async def turning(self, prompt: str) -> AsyncIterator[None]:
         """Say something, do what is in the block, and wait for the turn's end."""
-        before = self._turns_ended()
+        before = self.turns_ended()
         if isinstance(self.host, ClaudeStream):
             self.host.send(prompt)
         else:
             await self.host.type(prompt)
         yield
         await wait_until(
-            lambda: self._turns_ended() > before, f"the end of the turn {prompt!r}"
+            lambda: self.turns_ended() > before, f"the end of the turn {prompt!r}"
         )
         if isinstance(self.host, ClaudeChat):
             await self.host.wait_idle()
@@ -101,7 +101,8 @@ class Talk:
         else:
             await self.host.quit()
 
-    def _turns_ended(self) -> int:
+    def turns_ended(self) -> int:
+        """How many of its turns are over, their Stop hooks included."""
         if isinstance(self.host, ClaudeStream):
             return len(self.host.records("result"))
         return self.host.turns_ended
@@ -172,9 +173,13 @@ async def attach_waking(
     await house.until_row(name, state="attached", pending=0)
 
 
-async def idle(claude: ClaudeRig, talk: Talk) -> None:
-    """Until Claude Code itself says that it waits for a prompt."""
+async def idle(claude: ClaudeRig, talk: Talk, after: int = -1) -> None:
+    """Until it says that it waits for a prompt, and more than `after` turns are over.
+
+    It says "busy" a moment after its first request, so its word alone may be old.
+    """
     pid = talk.process.pid
+    await wait_until(lambda: talk.turns_ended() > after, "the end of a turn")
     await wait_until(
         lambda: claude.registration(pid).get("status") == "idle", "an idle chat"
     )

@@ -97,9 +97,10 @@ async def test_our_own_prompt_hook_hears_the_text_and_the_stop_hook_adds_nothing
     alice = await house.script()
     known = len(claude.model.turns())
 
+    ended = bob.turns_ended()
     await alice.send("/agentworks attach evil")
     await reached(claude, "attach evil")
-    await idle(claude, bob)
+    await idle(claude, bob, ended)
     await bob.turn("and now?")
 
     assert len(claude.model.turns()) == known + 2
@@ -115,11 +116,12 @@ async def test_two_messages_quickly_come_once_each(
 ) -> None:
     alice = await house.script()
 
+    ended = bob.turns_ended()
     await alice.send("first")
     await alice.send("second")
 
     await wait_until(lambda: len(bodies(claude)) == 2, "both messages")
-    await idle(claude, bob)
+    await idle(claude, bob, ended)
     await bob.turn("and now?")
     assert bodies(claude) == ["first", "second"]
     assert seen(claude, UNSURE) == 0
