@@ -10,6 +10,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -58,12 +59,16 @@ def _with_flag(arguments: Sequence[str], flag: str) -> list[str]:
 def _is_set_up(invocation: Invocation, folder: Path) -> bool:
     from bridge import assets
     from bridge.providers import claude_install
+    from bridge.providers.scope import Scope, home_of
 
     templates, state = assets.folder("plugins"), invocation.paths.state
-    try:
-        return claude_install.is_installed(folder, state, templates)
-    except Refused:  # whatever is wrong with its settings is Claude Code's to say
-        return False
+    places = ((folder, Scope.PROJECT), (home_of(os.environ), Scope.ACCOUNT))
+    for place, scope in places:
+        # Whatever is wrong with its settings is Claude Code's to say.
+        with suppress(Refused):
+            if claude_install.is_installed(place, state, templates, scope):
+                return True
+    return False
 
 
 def _say(text: str) -> None:

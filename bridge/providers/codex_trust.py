@@ -21,6 +21,7 @@ from bridge.core.standing import (
 )
 from bridge.errors import Refused
 from bridge.providers import codex_install
+from bridge.providers.scope import Scope
 
 PROVIDER = "codex"
 _LIMIT_BYTES = 1024 * 1024
@@ -32,16 +33,29 @@ def why_silent(folder: str, environment: Mapping[str, str], state_dir: Path) -> 
     """In a few words; `environment` is the Codex process's own."""
     project = Path(folder)
     config = _config(environment)
+    home = environment.get("HOME", "")
+    # The person's own hooks run in folders that are not trusted too.
+    if home.startswith("/") and _is_written(Path(home), state_dir, Scope.ACCOUNT):
+        return _of_written(config, Path(home))
     if not _is_trusted(config, project):
         return FOLDER_NOT_TRUSTED
+    is_written = _is_written(project, state_dir, Scope.PROJECT)
+    if is_written is None:
+        return HOOKS_NOT_LOADED
+    return _of_written(config, project) if is_written else NOT_WRITTEN
+
+
+def _of_written(config: Mapping[str, object], folder: Path) -> str:
+    return HOOKS_NOT_LOADED if _has_trusted_hook(config, folder) else NOT_TRUSTED
+
+
+def _is_written(folder: Path, state_dir: Path, scope: Scope) -> bool | None:
+    """Are our hooks in its files? None where these cannot be read."""
     try:
         plugins = assets.folder("plugins")
-        is_written = codex_install.is_installed(project, state_dir, plugins)
+        return codex_install.is_installed(folder, state_dir, plugins, scope)
     except (Refused, FileNotFoundError):
-        return HOOKS_NOT_LOADED
-    if not is_written:
-        return NOT_WRITTEN
-    return HOOKS_NOT_LOADED if _has_trusted_hook(config, project) else NOT_TRUSTED
+        return None
 
 
 def _config(environment: Mapping[str, str]) -> Mapping[str, object]:

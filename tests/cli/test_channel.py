@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bridge.providers import claude_install, project_file
+from bridge.providers.project_file import Plan
+from bridge.providers.scope import Scope
 from tests.cli.conftest import Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +66,15 @@ def test_a_folder_without_the_plugin_is_told_how_to_get_it(
     home: Path, claude: Path
 ) -> None:
     assert "agentworks attach --provider claude" in started(home, claude).stderr
+
+
+def test_the_plugin_of_the_whole_account_is_enough(home: Path, claude: Path) -> None:
+    state = home / ".local" / "state" / "agentworks"
+    templates = ROOT / "packaging" / "plugins"
+    plan = claude_install.plan(home, state, templates, Scope.ACCOUNT)
+    project_file.apply(Plan(changes=plan.changes))
+
+    assert "not set up" not in started(home, claude).stderr
 
 
 def test_without_claude_code_nothing_is_started(

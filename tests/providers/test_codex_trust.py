@@ -11,6 +11,7 @@ from bridge.core import standing
 from bridge.providers import codex_install
 from bridge.providers.codex_trust import why_silent
 from bridge.providers.project_file import apply
+from bridge.providers.scope import Scope
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "packaging" / "plugins"
 
@@ -62,6 +63,17 @@ def test_hooks_that_are_written_are_not_yet_trusted(place: Place) -> None:
 
     place.install()
     assert place.why() == standing.NOT_TRUSTED
+
+
+def test_hooks_of_the_whole_account_need_no_trust_of_the_folder(place: Place) -> None:
+    state = place.folder / "state"
+    apply(codex_install.plan(place.folder, state, TEMPLATES, Scope.ACCOUNT))
+    assert place.why() == standing.NOT_TRUSTED
+
+    written = (place.folder / ".codex" / "config.toml").read_text()
+    hook = f"{place.folder}/.codex/hooks.json:stop:0:0"
+    place.configure(f'{written}[hooks.state."{hook}"]\ntrusted_hash = "sha256:00"\n')
+    assert place.why() == standing.HOOKS_NOT_LOADED
 
 
 def test_a_chat_older_than_its_trust_has_not_loaded_them(place: Place) -> None:

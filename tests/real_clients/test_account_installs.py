@@ -8,6 +8,7 @@ from tests.real_clients import extension_chats, turn_talks
 from tests.real_clients.claude_chats import Talk
 from tests.real_clients.house import House
 from tests.real_clients.rig.claude import ClaudeRig
+from tests.real_clients.rig.codex import CodexRig
 from tests.real_clients.rig.copilot import CopilotRig
 from tests.real_clients.rig.gemini import GeminiRig
 from tests.real_clients.rig.opencode import OpencodeRig
@@ -37,6 +38,19 @@ async def test_claude_sees_the_plugin_in_a_project_without_set_up(
     await house.until_row("bob", provider="claude", state="attached", route="hook")
     _, setup = await talk.turn("hello")
     assert "attached this chat to AgentWorks as bob" in setup.new_text
+
+
+async def test_codex_runs_the_hooks_and_knows_the_skill_of_the_account(
+    codex: CodexRig, house: House
+) -> None:
+    await install(house, "codex")
+
+    await codex.run(" /agentworks attach carol")
+    await house.until_row("carol", provider="codex", state="offline")
+    assert codex.model.requests == []
+    await codex.run("hello")
+    (request,) = codex.model.turns()
+    assert "For the person only, never for you to start" in str(request.body)
 
 
 async def test_copilot_runs_hooks_and_tools_of_the_account(
