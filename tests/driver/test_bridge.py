@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 import trio
 
+from bridge.core.caller import OwnSession, ProcessFacts
 from bridge.core.effects import SaveAttachment
 from bridge.driver import persons
 from bridge.driver.bridge import Bridge
-from bridge.errors import BridgeError, StorageBroken, StorageFull
+from bridge.errors import BridgeError, Refused, StorageBroken, StorageFull
+from bridge.local import requests
 from tests.core.examples import BOB
 from tests.driver.desk import open_bridge
 from tests.driver.full_journal import FullJournal
@@ -95,3 +97,11 @@ async def test_a_person_sees_that_there_was_no_room_until_there_is(
 
         assert "no room to save" in warning
         assert persons.status(bridge).warnings == ()
+
+
+async def test_an_agent_sets_no_whole_account_up(tmp_path: Path) -> None:
+    facts = ProcessFacts(pid=42, parent_pid=1, start=7, name="claude", uid=1000)
+    asked = requests.Prepare(provider="claude", is_account_wide=True)
+    async with open_bridge(tmp_path) as bridge:
+        with pytest.raises(Refused, match="may not use --global"):
+            await persons.prepare(bridge, OwnSession("claude", facts, "s-1"), asked)

@@ -31,6 +31,8 @@ async def test_an_agent_attaches_and_detaches_its_own_chat_and_no_other(
     chosen = f"agentworks attach evil --session {other.session_id}"
 
     assert "this chat and no other" in await in_shell(claude, talk, chosen)
+    everywhere = "agentworks attach --provider claude --global --yes"
+    assert "may not use --global" in await in_shell(claude, talk, everywhere)
     assert "bob" in await in_shell(claude, talk, "agentworks attach bob")
     row = await house.until_row("bob", state="attached")
     assert row["session"] == talk.session_id[-8:]
