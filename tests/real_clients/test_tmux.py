@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bridge.routes.tmux import LINE
-from tests.real_clients.claude_chats import CHAT, Talk, bodies, seen
+from tests.real_clients.claude_chats import CHAT, Talk, attach, bodies, seen
 from tests.real_clients.house import House
 from tests.real_clients.rig.claude import ClaudeRig
 from tests.real_clients.rig.waiting import wait_until
 
-pytestmark = [pytest.mark.real_client, pytest.mark.slow]
+pytestmark = [pytest.mark.real_client, pytest.mark.slow, pytest.mark.waking]
 
 HELLO = "hello bob, this is alice"
+
+
+@pytest.fixture
+async def bob(house: House, talk: Talk) -> Talk:
+    """Attached, in a chat whose own inbox is refused: others may change its folder."""
+    inbox = Path(str(talk.chat.registration["messagingSocketPath"]))
+    inbox.parent.chmod(0o770)
+    await attach(house, talk)
+    return talk
 
 
 async def wish(house: House, bob: Talk) -> None:
