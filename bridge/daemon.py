@@ -62,12 +62,19 @@ from bridge.upstream.clients import embedded, open_server
 from bridge.upstream.credentials import Credential, FixedToken
 
 
+SWITCH_S = 0.0001
+
+
 def run(paths: Paths, settings: Settings, notifier: Notifier | None = None) -> int:
     """Serve until stopped; the exit code. Raises BridgeError when it cannot.
 
     `notifier` tells the service manager that started us, if one did.
     """
     os.umask(0o077)
+    # The server's threads run Python as well. A hook reads some twenty files of the
+    # kernel, and after each it waits for its turn: 20 to 30 ms in all with the usual
+    # 5 ms, 12 to 14 with this, while 200 streams are woken (make bench).
+    sys.setswitchinterval(SWITCH_S)
     shield_own_process()
     with disk_named(paths.state):
         paths.prepare()
