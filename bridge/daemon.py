@@ -61,7 +61,6 @@ from bridge.store.leases import Leases
 from bridge.upstream.clients import embedded, open_server
 from bridge.upstream.credentials import Credential, FixedToken
 
-
 SWITCH_S = 0.0001
 
 
