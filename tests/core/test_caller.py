@@ -195,7 +195,33 @@ def test_a_program_that_leaves_no_mark_below_itself_may_be_its_agents() -> None:
     assert not alone.is_nested
 
 
+def test_an_editor_above_an_agent_nests_nothing() -> None:
+    facts = evidence("ask", "claude", "bash", "codex")
+    editor = replace(facts.found[1], is_editor=True)
+    caller = hook_caller("claude", replace(facts, found=(facts.found[0], editor)))
+
+    assert isinstance(caller, HookCaller)
+    assert not caller.is_nested
+
+
+def test_a_program_whose_hooks_run_inside_of_it_speaks_for_itself() -> None:
+    facts = evidence("codex", "bash")
+    inside = replace(facts.found[0], is_in_process=True)
+
+    assert isinstance(hook_caller("codex", facts), Nobody)
+    assert isinstance(hook_caller("codex", replace(facts, found=(inside,))), HookCaller)
+
+
 # ---- commands ----------------------------------------------------
+
+
+def test_a_command_below_an_editor_has_no_chat_of_its_own() -> None:
+    facts = evidence("agentworks", "bash", "claude", "bash")
+    editor = replace(facts.found[0], is_editor=True)
+    caller = call_caller(replace(facts, found=(editor,)))
+
+    assert isinstance(caller, Nobody)
+    assert caller.code == "no_session"
 
 
 def test_a_whole_chain_without_provider_or_mark_is_the_person() -> None:

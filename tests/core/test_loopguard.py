@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from bridge.core.loopguard import (
     hear,
     policy,
     printed,
+    seen,
     tool_called,
 )
 
@@ -243,3 +245,54 @@ def test_nothing_else_speaks_of_what_went_a_native_way(said: HookInput) -> None:
 
     assert (hearing.confirmed, hearing.unconfirmed) == (None, None)
     assert hearing.guard.handed == OFFER
+
+
+# ---- a sign in a later prompt, and what a host counts itself -------------------------
+
+
+def prompt(text: str) -> HookInput:
+    return HookInput(
+        "gemini", HookEvent.PROMPT, SessionId("session-1"), prompt=f"so: {text}"
+    )
+
+
+def test_a_prompt_that_shows_the_printed_text_confirms_it() -> None:
+    guard = printed(hear(Guard(), ended("gemini"), 1.0).guard, OFFER, "nonce-1")
+
+    hearing = hear(guard, prompt("[nonce-1] for bob"), 2.0)
+
+    assert (hearing.confirmed, hearing.guard.confirmed) == (OFFER, OFFER)
+    assert hear(hearing.guard, ended("gemini"), 3.0).unconfirmed is None
+
+
+def test_a_prompt_without_it_confirms_nothing() -> None:
+    guard = printed(hear(Guard(), ended("gemini"), 1.0).guard, OFFER, "nonce-1")
+
+    hearing = hear(guard, prompt("something else"), 2.0)
+
+    assert hearing.confirmed is None
+    assert hear(hearing.guard, ended("gemini"), 3.0).unconfirmed == OFFER
+
+
+def test_what_the_native_way_has_seen_is_confirmed_once() -> None:
+    shown = seen(handed(Guard(), OFFER, "nonce-1"))
+
+    assert (shown.confirmed, shown.handed, shown.handed_nonce) == (OFFER, None, "")
+    assert seen(Guard()) == Guard()
+
+
+def test_a_turn_that_was_cut_off_is_offered_nothing() -> None:
+    cut = msgspec.structs.replace(ended("cursor"), may_drain=False)
+
+    assert hear(Guard(), cut, 1.0).verdict is Verdict.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    ("count", "verdict"),
+    [(0, Verdict.OFFER), (1, Verdict.ONLY_NEW), (5, Verdict.LIMIT_REACHED)],
+)
+def test_a_hosts_own_count_wins(count: int, verdict: Verdict) -> None:
+    said = msgspec.structs.replace(ended("cursor"), continuations=count)
+
+    hearing = hear(Guard(continuations=3), said, 1.0)
+    assert (hearing.verdict, hearing.guard.continuations) == (verdict, count)

@@ -118,3 +118,10 @@ def test_in_another_providers_chat_no_way_of_this_one_is_wished() -> None:
     wants = ("no_wake", "claude+session:///a/sessions/1.json", pane, "unix:///run/c")
 
     assert without_ways(wants) == ("no_wake", pane)
+
+
+def test_without_a_pane_there_is_none() -> None:
+    assert pane(("at_prompt", QUEUE)) is None
+    assert pane(("at_prompt", pane_want("/run/tmux.sock", "%3"))) == Pane(
+        "/run/tmux.sock", "%3"
+    )

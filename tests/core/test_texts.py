@@ -135,3 +135,8 @@ def test_no_sentence_can_be_broken_by_a_name(text: str) -> None:
         assert "\n" not in sentence
         assert hidden_characters(sentence) == set()
         assert HOST_TAG.search(sentence) is None
+
+
+def test_who_is_not_to_be_woken_reads_why() -> None:
+    assert "the settings say so" in texts.not_to_be_woken(in_settings=True)
+    assert "as you chose" in texts.not_to_be_woken(in_settings=False)
