@@ -26,6 +26,11 @@ from bridge.routes.way import Way
 Find = Callable[[Bridge, AttachmentQueue, ProcessFacts], Awaitable[Way | None]]
 
 
+def has_ways(provider: str) -> bool:
+    """Does this program have any native way?"""
+    return any(route in FINDERS for route in provider_named(provider).ROUTES)
+
+
 async def find(bridge: Bridge, queue: AttachmentQueue) -> Way | None:
     """The best way of this session that is open now, or None.
 

@@ -98,8 +98,13 @@ async def answer_hook(bridge: Bridge, dialogue: HookDialogue) -> None:
     if queue is not None:
         _note_turn(queue, hook.said)
     await _answer(bridge, dialogue, hook, queue)
-    if queue is not None and hook.said.event in _SPEAKS_OF_NOW:
+    if queue is not None and hook.said.event in _SPEAKS_OF_NOW and _may_find(queue):
         bridge.start(_look, bridge, queue)
+
+
+def _may_find(queue: AttachmentQueue) -> bool:
+    """Could a look change anything? Of most hooks it could not: they pay for none."""
+    return natives.lacks_way(queue) or bool(queue.in_state(DeliveryState.PENDING))
 
 
 def _note_turn(queue: AttachmentQueue, said: HookInput) -> None:

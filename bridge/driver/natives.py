@@ -42,7 +42,7 @@ async def look(bridge: Bridge, queue: AttachmentQueue) -> None:
     its hooks, when an extension connects. Changes nothing else.
     """
     async with queue.native.looking:
-        while _lacks_way(queue):
+        while _is_free(queue):
             wished = _wished(queue)
             way, queue.native.why = None, ""
             if bridge.lets_wake(queue):
@@ -57,7 +57,7 @@ async def look(bridge: Bridge, queue: AttachmentQueue) -> None:
 async def _take(bridge: Bridge, queue: AttachmentQueue, way: Way | None) -> None:
     if way is not None:
         await use(bridge, queue, way)
-    elif _lacks_way(queue) and queue.record.native_route:
+    elif _is_free(queue) and queue.record.native_route:
         await stepping.step(bridge, queue, RouteFound(bridge.clock.wall(), ""))
 
 
@@ -70,7 +70,7 @@ async def use(bridge: Bridge, queue: AttachmentQueue, way: Way) -> None:
     """From now on mail goes this way, unless another one is in use already."""
     # Race: another look found one while this one was looking
     # (test_of_two_ways_found_at_once_one_is_used).
-    if not _lacks_way(queue):
+    if not _is_free(queue):
         return
     queue.native.way, queue.native.why = way, ""
     try:
@@ -88,7 +88,12 @@ def _is_in_use(bridge: Bridge, queue: AttachmentQueue, way: Way) -> bool:
     return queue.is_live and queue.native.way is way and bridge.lets_wake(queue)
 
 
-def _lacks_way(queue: AttachmentQueue) -> bool:
+def lacks_way(queue: AttachmentQueue) -> bool:
+    """It has none, and a look could find one: its program has ways."""
+    return _is_free(queue) and finding.has_ways(queue.record.provider)
+
+
+def _is_free(queue: AttachmentQueue) -> bool:
     return queue.is_live and not queue.native.is_closed and queue.native.way is None
 
 

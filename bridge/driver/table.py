@@ -16,11 +16,11 @@ from bridge.core.records import (
 )
 from bridge.core.release import FRESH_S
 from bridge.core.render import short_session
+from bridge.driver import finding
 from bridge.driver.bridge import Bridge
 from bridge.driver.queue import AttachmentQueue
 from bridge.local.replies import AgentRow
 from bridge.providers import codex_trust, process
-from bridge.providers.known import provider_named
 
 _SHOWN = {
     AttachmentState.ATTACHED: 0,
@@ -142,8 +142,9 @@ def why_not_woken(bridge: Bridge, queue: AttachmentQueue) -> str:
         return ""
     if bridge.lets_wake(queue):
         return queue.native.why
-    has_ways = len(provider_named(queue.record.provider).ROUTES) > 1
-    return texts.not_to_be_woken(in_settings=not bridge.may_wake) if has_ways else ""
+    if not finding.has_ways(queue.record.provider):
+        return ""
+    return texts.not_to_be_woken(in_settings=not bridge.may_wake)
 
 
 def _oldest(rows_: list[Delivery], at: float) -> float | None:
