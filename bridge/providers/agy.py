@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from bridge.core.caller import HookEvent, HookInput, ProcessFacts
 from bridge.core.render import Print
-from bridge.errors import Refused
 from bridge.providers import host_json, programs
 
 NAME = "agy"
@@ -109,13 +108,4 @@ def thread_of_call(meta: Mapping[str, object]) -> str | None:
 
 def session_of_environment(environment: Mapping[str, str]) -> str | None:
     """The conversation whose shell this is, or None; raises Refused for nonsense."""
-    session_id = environment.get("ANTIGRAVITY_CONVERSATION_ID", "")
-    if not session_id:
-        return None
-    if not host_json.is_session_id(session_id):
-        raise Refused(
-            "session_unclear",
-            "ANTIGRAVITY_CONVERSATION_ID is not the id of a conversation.",
-            "Ask agy to run the command in a fresh shell.",
-        )
-    return session_id
+    return host_json.session_named(environment, "ANTIGRAVITY_CONVERSATION_ID", TITLE)

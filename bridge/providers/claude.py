@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from bridge.core.caller import HookEvent, HookInput, ProcessFacts
 from bridge.core.render import Budget, Print
-from bridge.errors import Refused
 from bridge.providers import host_json, programs
 
 NAME = "claude"
@@ -191,16 +190,7 @@ def session_of_environment(environment: Mapping[str, str]) -> str | None:
     A shell that outlives a /clear names the chat before it, so that this is to be
     compared with what the process says of itself. Raises Refused for nonsense.
     """
-    session_id = environment.get("CLAUDE_CODE_SESSION_ID", "")
-    if not session_id:
-        return None
-    if not host_json.is_session_id(session_id):
-        raise Refused(
-            "session_unclear",
-            "CLAUDE_CODE_SESSION_ID is not the id of a session.",
-            "Ask Claude to run the command in a fresh shell.",
-        )
-    return session_id
+    return host_json.session_named(environment, "CLAUDE_CODE_SESSION_ID", TITLE)
 
 
 def _is_our_command(said: host_json.Said) -> bool:

@@ -22,7 +22,6 @@ from msgspec import UNSET, Struct, UnsetType
 
 from bridge.core.caller import HookEvent, HookInput, ProcessFacts
 from bridge.core.render import Budget, Print
-from bridge.errors import Refused
 from bridge.providers import host_json, programs
 
 NAME = "copilot"
@@ -154,16 +153,7 @@ def session_of_environment(environment: Mapping[str, str]) -> str | None:
 
     Raises Refused for what is no id.
     """
-    session_id = environment.get("COPILOT_AGENT_SESSION_ID", "")
-    if not session_id:
-        return None
-    if not host_json.is_session_id(session_id):
-        raise Refused(
-            "session_unclear",
-            "COPILOT_AGENT_SESSION_ID is not the id of a session.",
-            "Ask Copilot to run the command in a fresh shell.",
-        )
-    return session_id
+    return host_json.session_named(environment, "COPILOT_AGENT_SESSION_ID", TITLE)
 
 
 def _problem(said: _Said, event: HookEvent) -> str:

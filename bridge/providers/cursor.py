@@ -20,7 +20,6 @@ from msgspec import UNSET, Struct, UnsetType
 
 from bridge.core.caller import HookEvent, HookInput, ProcessFacts
 from bridge.core.render import Print
-from bridge.errors import Refused
 from bridge.providers import host_json, programs
 
 NAME = "cursor"
@@ -163,16 +162,7 @@ def session_of_environment(environment: Mapping[str, str]) -> str | None:
 
     Raises Refused for nonsense.
     """
-    session_id = environment.get("CURSOR_CONVERSATION_ID", "")
-    if not session_id:
-        return None
-    if not host_json.is_session_id(session_id):
-        raise Refused(
-            "session_unclear",
-            "CURSOR_CONVERSATION_ID is not the id of a conversation.",
-            "Ask Cursor to run the command in a fresh shell.",
-        )
-    return session_id
+    return host_json.session_named(environment, "CURSOR_CONVERSATION_ID", TITLE)
 
 
 def _check(said: _Said, event_word: str) -> None:

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from bridge.core.caller import HookEvent, HookInput, ProcessFacts
 from bridge.core.render import Budget, Print
-from bridge.errors import Refused
 from bridge.providers import host_json, programs
 
 NAME = "gemini"
@@ -116,13 +115,4 @@ def session_of_environment(environment: Mapping[str, str]) -> str | None:
 
     Raises Refused for what is no id.
     """
-    session_id = environment.get("GEMINI_SESSION_ID", "")
-    if not session_id:
-        return None
-    if not host_json.is_session_id(session_id):
-        raise Refused(
-            "session_unclear",
-            "GEMINI_SESSION_ID is not the id of a session.",
-            "Ask Gemini to run the command in a fresh shell.",
-        )
-    return session_id
+    return host_json.session_named(environment, "GEMINI_SESSION_ID", TITLE)

@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from bridge.core.caller import HookEvent, HookInput
 from bridge.core.render import Budget, Print
-from bridge.errors import Invalid
+from bridge.errors import Invalid, Refused
 
 # The hook client stops reading there too.
 STDIN_LIMIT_BYTES = 8 * 1024 * 1024
@@ -128,6 +128,26 @@ def printed_in_ascii(answer: Mapping[str, object]) -> Print:
 def is_session_id(text: str) -> bool:
     """True for what we take as the name of a session: 1 to 128 plain characters."""
     return _ID.fullmatch(text) is not None
+
+
+def session_named(
+    environment: Mapping[str, str], variable: str, title: str
+) -> str | None:
+    """The session that a program's own variable names, or None where it is not set.
+
+    Raises Refused for what is no id. `title` is what people call the program.
+    """
+    session_id = environment.get(variable, "")
+    if not session_id:
+        return None
+    if not is_session_id(session_id):
+        raise Refused(
+            "session_unclear",
+            f"{variable} names no chat of {title}, so it cannot be told whose messages "
+            "these would be.",
+            "Run the command in a fresh shell of the chat itself.",
+        )
+    return session_id
 
 
 def _check_bounds(host: str, said: Said) -> None:

@@ -17,7 +17,6 @@ from types import MappingProxyType
 
 from bridge.core.caller import HookEvent, HookInput, ProcessFacts
 from bridge.core.render import Print
-from bridge.errors import Refused
 from bridge.providers import host_json, programs
 
 NAME = "muse"
@@ -92,13 +91,4 @@ def session_of_environment(environment: Mapping[str, str]) -> str | None:
 
     The shell of its monitor tool names none.
     """
-    session_id = environment.get("MUSE_SESSION_ID", "")
-    if not session_id:
-        return None
-    if not host_json.is_session_id(session_id):
-        raise Refused(
-            "session_unclear",
-            "MUSE_SESSION_ID is not the id of a session.",
-            "Ask Muse to run the command in a fresh shell.",
-        )
-    return session_id
+    return host_json.session_named(environment, "MUSE_SESSION_ID", TITLE)

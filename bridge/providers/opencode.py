@@ -16,7 +16,6 @@ from collections.abc import Mapping
 
 from bridge.core.caller import HookEvent, HookInput, ProcessFacts
 from bridge.core.render import Budget, Print
-from bridge.errors import Refused
 from bridge.providers import extension, host_json, programs
 
 NAME = "opencode"
@@ -79,14 +78,4 @@ def thread_of_call(meta: Mapping[str, object]) -> str | None:
 
 def session_of_environment(environment: Mapping[str, str]) -> str | None:
     """The chat whose shell this is, by our plugin's word; raises Refused."""
-    session_id = environment.get(SESSION, "")
-    if not session_id:
-        return None
-    if not host_json.is_session_id(session_id):
-        raise Refused(
-            "session_unclear",
-            f"{SESSION} names no chat of opencode, so it cannot be told whose messages "
-            "these would be.",
-            "Run the command in a shell of the chat itself.",
-        )
-    return session_id
+    return host_json.session_named(environment, SESSION, TITLE)

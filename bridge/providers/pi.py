@@ -16,7 +16,6 @@ from collections.abc import Mapping
 
 from bridge.core.caller import HookEvent, HookInput, ProcessFacts
 from bridge.core.render import Budget, Print
-from bridge.errors import Refused
 from bridge.providers import extension, host_json, programs
 
 NAME = "pi"
@@ -79,14 +78,4 @@ def thread_of_call(meta: Mapping[str, object]) -> str | None:
 
 def session_of_environment(environment: Mapping[str, str]) -> str | None:
     """The chat whose shell this is, or None; raises Refused for what is no id."""
-    session_id = environment.get("PI_SESSION_ID", "")
-    if not session_id:
-        return None
-    if not host_json.is_session_id(session_id):
-        raise Refused(
-            "session_unclear",
-            "PI_SESSION_ID names no chat of Pi, so it cannot be told whose messages "
-            "these would be.",
-            "Use the tools from a Pi chat; this bridge was tried with Pi 1.6.",
-        )
-    return session_id
+    return host_json.session_named(environment, "PI_SESSION_ID", TITLE)

@@ -22,7 +22,6 @@ from msgspec.structs import replace
 
 from bridge.core.caller import HookEvent, HookInput, ProcessFacts
 from bridge.core.render import Budget, Print
-from bridge.errors import Refused
 from bridge.providers import host_json, programs
 
 NAME = "qwen"
@@ -133,13 +132,4 @@ def session_of_environment(environment: Mapping[str, str]) -> str | None:
     An MCP child that outlives a /clear names the chat before it, so that this is
     to be compared with what the process says of itself.
     """
-    session_id = environment.get("QWEN_CODE_SESSION_ID", "")
-    if not session_id:
-        return None
-    if not host_json.is_session_id(session_id):
-        raise Refused(
-            "session_unclear",
-            "QWEN_CODE_SESSION_ID is not the id of a session.",
-            "Ask Qwen Code to run the command in a fresh shell.",
-        )
-    return session_id
+    return host_json.session_named(environment, "QWEN_CODE_SESSION_ID", TITLE)
