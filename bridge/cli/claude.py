@@ -66,7 +66,7 @@ def _is_set_up(invocation: Invocation, folder: Path) -> bool:
     for place, scope in places:
         # Whatever is wrong with its settings is Claude Code's to say.
         with suppress(Refused):
-            if claude_install.is_installed(place, state, templates, scope):
+            if not claude_install.plan(place, state, templates, scope).changes:
                 return True
     return False
 

@@ -73,16 +73,6 @@ def removal(
     return Plan(changes=changes(project, {name: before}, {name: after}))
 
 
-def is_installed(
-    project: Path,
-    state_dir: Path,
-    templates_dir: Path,
-    scope: Scope = Scope.PROJECT,
-) -> bool:
-    """Would installing change nothing in this project? Raises Refused as `plan`."""
-    return not plan(project, state_dir, templates_dir, scope).changes
-
-
 def package(state_dir: Path, templates_dir: Path) -> Iterator[PackageFile]:
     """The plugin package as it must lie in the state folder."""
     words, target = templates.places(state_dir), _package_dir(state_dir)

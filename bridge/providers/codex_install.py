@@ -110,16 +110,6 @@ def removal(
     return Plan(changes=changes(project, before, after), notes=tuple(notes))
 
 
-def is_installed(
-    project: Path,
-    state_dir: Path,
-    templates_dir: Path,
-    scope: Scope = Scope.PROJECT,
-) -> bool:
-    """Would installing change nothing in this project? Raises Refused as `plan`."""
-    return not plan(project, state_dir, templates_dir, scope).changes
-
-
 def package(state_dir: Path, templates_dir: Path) -> Iterator[PackageFile]:
     """The plugin package as it lies in the state folder; nothing names it there."""
     source, target = templates_dir / "codex", state_dir / "plugins" / "codex"

@@ -53,7 +53,7 @@ def _is_written(folder: Path, state_dir: Path, scope: Scope) -> bool | None:
     """Are our hooks in its files? None where these cannot be read."""
     try:
         plugins = assets.folder("plugins")
-        return codex_install.is_installed(folder, state_dir, plugins, scope)
+        return not codex_install.plan(folder, state_dir, plugins, scope).changes
     except (Refused, FileNotFoundError):
         return None
 

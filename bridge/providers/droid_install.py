@@ -60,16 +60,6 @@ def removal(
     return Plan(changes=changes(project, before, after))
 
 
-def is_installed(
-    project: Path,
-    state_dir: Path,
-    templates_dir: Path,
-    scope: Scope = Scope.PROJECT,
-) -> bool:
-    """Would installing change nothing in this project? Raises Refused as `plan`."""
-    return not plan(project, state_dir, templates_dir, scope).changes
-
-
 def _texts(project: Path) -> dict[str, str | None]:
     return {name: read(project, name) for name in (HOOKS, SETTINGS)}
 

@@ -58,13 +58,3 @@ def removal(
 ) -> Plan:
     """What removing from this project would change; raises Refused."""
     return settings_install.removal(_HOSTS[scope], project, state_dir, templates_dir)
-
-
-def is_installed(
-    project: Path,
-    state_dir: Path,
-    templates_dir: Path,
-    scope: Scope = Scope.PROJECT,
-) -> bool:
-    """Would installing change nothing in this project? Raises Refused as `plan`."""
-    return not plan(project, state_dir, templates_dir, scope).changes

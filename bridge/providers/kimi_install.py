@@ -47,16 +47,6 @@ def removal(
     )
 
 
-def is_installed(
-    project: Path,
-    state_dir: Path,
-    templates_dir: Path,
-    scope: Scope = Scope.PROJECT,
-) -> bool:
-    """False: whether the person put the lines in is not looked at."""
-    return False
-
-
 def _lines(state_dir: Path, templates_dir: Path) -> list[str]:
     ask = templates.places(state_dir)["@ASK@"]
     template = (templates_dir / "kimi" / "hooks.toml").read_bytes().decode()

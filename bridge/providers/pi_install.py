@@ -115,16 +115,6 @@ def removal(
     return Plan(changes=changes(project, before, after))
 
 
-def is_installed(
-    project: Path,
-    state_dir: Path,
-    templates_dir: Path,
-    scope: Scope = Scope.PROJECT,
-) -> bool:
-    """Would installing change nothing in this project? Raises Refused as `plan`."""
-    return not plan(project, state_dir, templates_dir, scope).changes
-
-
 def package(state_dir: Path, provider: str) -> Iterator[PackageFile]:
     """The extension and what it stands on, as they lie in the state folder."""
     for name in ("adapter.mjs", f"{provider}/agentworks.mjs"):

@@ -30,7 +30,7 @@ def removal(project: Path) -> Plan:
 
 
 def is_installed(project: Path) -> bool:
-    return claude_install.is_installed(project, project / "state", TEMPLATES)
+    return not claude_install.plan(project, project / "state", TEMPLATES).changes
 
 
 def write(project: Path, text: str) -> Path:

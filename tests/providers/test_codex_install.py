@@ -44,11 +44,11 @@ def hooks(project: Path) -> dict[str, list[object]]:
 
 
 def test_a_new_project_gets_four_files_and_loses_them_again(tmp_path: Path) -> None:
-    assert not codex_install.is_installed(tmp_path, tmp_path / "state", TEMPLATES)
+    assert codex_install.plan(tmp_path, tmp_path / "state", TEMPLATES).changes
 
     project_file.apply(plan(tmp_path))
 
-    assert codex_install.is_installed(tmp_path, tmp_path / "state", TEMPLATES)
+    assert not codex_install.plan(tmp_path, tmp_path / "state", TEMPLATES).changes
     assert list(hooks(tmp_path)) == EVENTS
     assert tomllib.loads((tmp_path / CONFIG).read_text()) == {
         "mcp_servers": {

@@ -59,11 +59,11 @@ def write(project: Path, name: str, text: str) -> None:
 def test_a_new_project_gets_our_files_and_loses_them_again(
     project: Path, state: Path, installer: ModuleType, ours: set[str]
 ) -> None:
-    assert not installer.is_installed(project, state, TEMPLATES)
+    assert installer.plan(project, state, TEMPLATES).changes
     project_file.apply(plan(installer, project, state))
 
     assert files(project) == ours
-    assert installer.is_installed(project, state, TEMPLATES)
+    assert not installer.plan(project, state, TEMPLATES).changes
 
     project_file.apply(installer.removal(project, state, TEMPLATES))
     assert list(project.iterdir()) == []
@@ -99,7 +99,7 @@ def test_what_the_person_chose_for_our_server_stays(project: Path, state: Path) 
     file = project / SERVERS
     file.write_text(file.read_text().replace('"direct"', '"codemode"'))
 
-    assert pi_install.is_installed(project, state, TEMPLATES)
+    assert not pi_install.plan(project, state, TEMPLATES).changes
     project_file.apply(pi_install.removal(project, state, TEMPLATES))
     assert not file.exists()
 

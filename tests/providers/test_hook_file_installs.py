@@ -79,11 +79,11 @@ def test_a_new_project_gets_its_file_and_loses_it_again(
     name: str, tmp_path: Path
 ) -> None:
     installer = FILES[name][0]
-    assert not installer.is_installed(tmp_path, tmp_path / "state", TEMPLATES)
+    assert installer.plan(tmp_path, tmp_path / "state", TEMPLATES).changes
 
     project_file.apply(plan(name, tmp_path))
 
-    assert installer.is_installed(tmp_path, tmp_path / "state", TEMPLATES)
+    assert not installer.plan(tmp_path, tmp_path / "state", TEMPLATES).changes
     for event, line in lines(name, tmp_path).items():
         ask = f"'{tmp_path}/state/bin/ask'"
         assert line.startswith(f"[ -x {ask} ] || ")
@@ -306,5 +306,4 @@ def test_kimi_is_never_written_and_the_person_is_shown_the_lines(
         assert each["command"].endswith(f" hook kimi {each['event']}")
         assert str(state).replace("'", "'\\''") in each["command"]
     assert kimi_install.removal(tmp_path, state, TEMPLATES).changes == ()
-    assert not kimi_install.is_installed(tmp_path, state, TEMPLATES)
     assert list(tmp_path.iterdir()) == []

@@ -67,7 +67,7 @@ def test_a_project_gets_one_line_once(
         f"[ -x {ask} ] || exit 0; exec {ask} hook {provider} {EVENTS[provider]}"
     ]
     assert mid_turn.plan(provider, tmp_path, state).changes == ()
-    assert installer.is_installed(tmp_path, state, TEMPLATES)
+    assert not installer.plan(tmp_path, state, TEMPLATES).changes
 
 
 @EVERY

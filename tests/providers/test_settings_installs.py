@@ -56,14 +56,14 @@ def write(project: Path, name: str, text: str) -> Path:
 def test_a_new_project_gets_these_files_and_loses_them_again(
     tmp_path: Path, installer: ModuleType
 ) -> None:
-    assert not installer.is_installed(tmp_path, STATE, TEMPLATES)
+    assert installer.plan(tmp_path, STATE, TEMPLATES).changes
 
     install(installer, tmp_path)
 
     there = (path for path in tmp_path.rglob("*") if path.is_file())
     names = sorted(str(path.relative_to(tmp_path)) for path in there)
     assert names == sorted(FILES[installer])
-    assert installer.is_installed(tmp_path, STATE, TEMPLATES)
+    assert not installer.plan(tmp_path, STATE, TEMPLATES).changes
     remove(installer, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -166,7 +166,7 @@ def test_the_persons_trust_in_our_tools_stays_and_goes_with_them(
     document["mcpServers"]["agentworks"]["trust"] = True
     path.write_text(json.dumps(document, indent=2) + "\n")
 
-    assert installer.is_installed(tmp_path, STATE, TEMPLATES)
+    assert not installer.plan(tmp_path, STATE, TEMPLATES).changes
     remove(installer, tmp_path)
     assert not path.exists()
 
