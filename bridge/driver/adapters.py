@@ -19,7 +19,7 @@ from bridge.local.connection import Connection
 from bridge.providers import process
 from bridge.providers.host_json import is_session_id
 from bridge.providers.known import provider_named
-from bridge.routes.adapter import AdapterWay, Lines
+from bridge.routes.adapter import AdapterWay, Lines, Said
 
 Chat = tuple[str, str, ProcessKey]
 
@@ -78,7 +78,7 @@ async def _listen(
         while True:
             for said in lines.feed(chunk):
                 way.hear(said)
-                _note_contact(bridge, chat)
+                _note(bridge, chat, said)
             chunk = bytes(await connection.stream.receive_some())
             if not chunk:
                 break
@@ -90,10 +90,14 @@ async def _listen(
         way.end()
 
 
-def _note_contact(bridge: Bridge, chat: Chat) -> None:
+def _note(bridge: Bridge, chat: Chat, said: Said) -> None:
+    """The chat is there; whether it is at work it says itself."""
     queue = bridge.roster.present(*chat)
-    if queue is not None:
-        queue.last_contact_at = bridge.clock.wall()
+    if queue is None:
+        return
+    queue.last_contact_at = bridge.clock.wall()
+    if said.idle is not None:
+        queue.is_idle = said.idle
 
 
 async def _use(bridge: Bridge, chat: Chat) -> None:

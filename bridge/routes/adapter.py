@@ -61,8 +61,8 @@ class Lines:
 class AdapterWay:
     """A Way into one chat; `hear` is given what the extension says.
 
-    `is_idle` is the extension's own word, None before it said any. `over` is set
-    when this way leads nowhere any more: its connection is to be closed then.
+    `over` is set when this way leads nowhere any more: its connection is to be
+    closed then.
     """
 
     route = "adapter"
@@ -73,7 +73,6 @@ class AdapterWay:
         self, provider: str, session_id: SessionId, pid: int, writer: Writer
     ) -> None:
         self.address = f"{provider}+extension://{pid}/{session_id}"
-        self.is_idle: bool | None = None
         self.over = trio.Event()
         self._writer = writer
         self._turn = trio.Lock()
@@ -117,8 +116,6 @@ class AdapterWay:
 
     def hear(self, said: Said) -> None:
         """Take in one line; an answer to anything but the offer out is nothing."""
-        if said.idle is not None:
-            self.is_idle = said.idle
         if self._out is None or self._out not in (said.emitted, said.not_emitted):
             return
         if said.emitted:

@@ -173,6 +173,18 @@ async def test_a_connected_extension_is_handed_the_mail_of_its_chat(
             assert states(queue) == [DeliveryState.OFFERED]
 
 
+async def test_whether_its_chat_is_idle_is_the_extensions_word(
+    tmp_path: Path, pi: Program
+) -> None:
+    async with open_bridge(tmp_path) as bridge:
+        queue = await attached(bridge, pi)
+        async with connected(bridge, pi.pid) as extension:
+            for is_idle in (True, False, True):
+                await extension.say(idle=is_idle)
+                await settled()
+                assert queue.is_idle is is_idle
+
+
 async def test_an_extension_that_goes_away_takes_its_way_with_it(
     tmp_path: Path, pi: Program
 ) -> None:

@@ -163,14 +163,6 @@ async def test_one_offer_is_out_at_a_time() -> None:
     assert outcomes == [EMITTED, NOT_EMITTED]
 
 
-def test_the_extension_says_whether_its_chat_is_idle() -> None:
-    way = new_way(Wire())
-    assert way.is_idle is None
-    way.hear(Said(idle=True))
-    way.hear(Said(idle=False))
-    assert way.is_idle is False
-
-
 # ---- lines -------------------------------------------------------------------------
 
 
