@@ -472,6 +472,7 @@ async def test_a_channel_says_so_behind_the_length_for_bridges_that_know_it(
         assert await connection.line() == HEADER + b" channel"
         assert await connection.line() == INITIALIZE
         await connection.send(says(handshake(), b'{"method":"notifications/x"}'))
+        assert await connection.line() == b""  # there until it has gone
 
     async with (
         scripted_daemon(state, script),
